@@ -11,7 +11,8 @@ from sklearn.tree import DecisionTreeClassifier
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.boxes import exact_thresholds
 from steadytree.models.tree import Tree
-from steadytree.robustness.certify import certify, thin_curve
+from steadytree.robustness.certificate import thin_curve
+from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
 from tests.models.trees import random_rows, random_tree, typed_rows
 from tests.robustness.reference_attack import random_perturbation

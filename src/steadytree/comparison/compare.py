@@ -30,7 +30,8 @@ from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
-from steadytree.robustness.certify import Certificate, certify, thin_curve
+from steadytree.robustness.certificate import Certificate, thin_curve
+from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation, usual_perturbation
 from steadytree.stability.removal import affordable, fresh, is_repeatable
 from steadytree.stability.sensitivity import average_sensitivity, mean_interval
@@ -265,7 +266,7 @@ def _measure_fold(
         answers = Answers(model.classes_, truth, shares.argmax(axis=1), shares)
         return _Fold(summarise_answers(answers), None, None, model.predict(X), seconds)
     fitted = as_scorecard(model) or as_tree(model, X)
-    found = accuracy(model, rows, truth), certify(model, rows, truth, noise)
+    found = accuracy(model, rows, truth), certificate_of(model, rows, truth, noise)
     return _Fold(*found, fitted, fitted.predict(X), seconds)
 
 

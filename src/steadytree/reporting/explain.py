@@ -27,7 +27,8 @@ from steadytree.reporting.formatting import (
 )
 from steadytree.reporting.html import render_explanation
 from steadytree.reporting.wording import describe_split
-from steadytree.robustness.certify import Certificate, Step, certify
+from steadytree.robustness.certificate import Certificate, Step
+from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation
 
 SHARES_OF_RANGE = (
@@ -204,7 +205,7 @@ def explain(
     decision = fitted.predict(table)[0]
     # certify reads kinds of columns off a scikit-learn tree itself
     certified = model if isinstance(model, DecisionTreeClassifier) else fitted
-    least = certify(certified, table, [decision], perturbation)
+    least = certificate_of(certified, table, [decision], perturbation)
     x = least.rows[0]
     probability, interval, n_rows = _probability(fitted, x, int(least.answer[0]))
     if isinstance(fitted, Scorecard):
@@ -292,7 +293,7 @@ def _changes(
     for j in columns_of(fitted):
         others = [name for name in names if name != names[j]]
         single = replace(noise, frozen=tuple({*noise.frozen, *others}))
-        own = _change(certify(certified, table, fitted.classes[least.answer], single))
+        own = _change(certificate_of(certified, table, fitted.classes[least.answer], single))
         if own is not None and (own.size, own.steps) != (found.size, found.steps):
             alone.append(own)
     return (found, *sorted(alone, key=lambda one: one.size))
@@ -378,7 +379,7 @@ def _to_leave(tree: Tree, table: Table, noise: Perturbation) -> float:
     value[:, 0] = 1.0
     value[leaves] = np.eye(len(leaves))
     named = replace(tree, classes=np.arange(len(leaves)), value=value)
-    return float(certify(named, table, named.predict(table), noise).distance[0])
+    return float(certificate_of(named, table, named.predict(table), noise).distance[0])
 
 
 def _lead(card: Scorecard, x: NDArray[np.float64]) -> float:

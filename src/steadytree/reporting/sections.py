@@ -31,7 +31,7 @@ from steadytree.reporting.interactive.sliders import (
 from steadytree.reporting.leave_one_out import build_leave_one_out
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
-from steadytree.robustness.certify import certify
+from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.separation import MOST_CLASSES, separation
 from steadytree.stability.refits import (
@@ -167,7 +167,7 @@ def build_robustness(
     noise = _noise(rows.features, options)
     if noise is None:
         return None
-    found = certify(model, rows.features, rows.labels, noise)
+    found = certificate_of(model, rows.features, rows.labels, noise)
     sizes, shares = thin_curve(found.right, found.distance)
     return {
         "note": " ".join(filter(None, [rows.note, _fixed_note(fitted, noise)])),

@@ -1,6 +1,5 @@
 """Random shifts of inputs: how large, by repeated measurements, and accuracy under them."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,6 @@ from sklearn.utils import check_random_state
 
 from steadytree._base.notebook import Shown
 from steadytree._base.validation import Integer, Real
-from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import Table
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.boxes import Boxes
 from steadytree.models.sklearn import as_tree
@@ -184,56 +181,3 @@ def _certainties(tree: Tree, certainty: Mapping[str, float] | float) -> Floats:
     for name, q in certainty.items():
         certainty_cost(name, q)
     return np.array([float(certainty.get(name, 1.0)) for name in names])
-
-
-def differences(first: Any, second: Any) -> dict[str, Floats]:
-    """Absolute differences per column, a changed category counting 1; missing pairs left out."""
-    one, other = Table.read(first), Table.read(second)
-    if one.n_rows != other.n_rows:
-        raise ValueError(
-            f"first has {one.n_rows} rows, second {other.n_rows}: "
-            "row i of both must be the same object."
-        )
-    space = FeatureSpace.observe(one)
-    table = other.select(space.names)
-    found = {}
-    for j, column in enumerate(space):
-        if column.is_categorical:
-            pairs = zip(one.columns[j].tolist(), table.columns[j].tolist(), strict=True)
-            both = [(a, b) for a, b in pairs if a is not None and b is not None]
-            apart = np.array([float(str(a) != str(b)) for a, b in both])
-        elif table.columns[j].dtype == object:
-            raise ValueError(
-                f"column {column.name!r} holds numbers in first and text in second: convert it."
-            )
-        else:
-            apart = np.abs(one.columns[j] - table.columns[j].astype(np.float64))
-        found[column.name] = apart[~np.isnan(apart)]
-        if len(found[column.name]) == 0:
-            raise ValueError(
-                f"column {column.name!r} has no pair of measurements: drop it, or freeze it."
-            )
-    return found
-
-
-def estimate_radius(first: Any, second: Any, coverage: float) -> dict[str, float]:
-    """Per column the least distance that covers the given share of differences."""
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must be between 0 and 1, got {coverage}.")
-    radius = {}
-    for name, apart in differences(first, second).items():
-        rank = math.ceil((len(apart) + 1) * coverage - 1e-12)
-        if rank > len(apart):
-            least = math.ceil(coverage / (1 - coverage) - 1e-9)
-            raise ValueError(
-                f"column {name!r} has {len(apart)} pairs, too few for coverage={coverage}: "
-                f"at least {least} are needed, or lower coverage."
-            )
-        radius[name] = float(np.sort(apart)[rank - 1])
-    return radius
-
-
-def estimate_certainty(first: Any, second: Any) -> dict[str, float]:
-    """Per column the probability of no move, by maximum likelihood of the geometric law."""
-    apart = differences(first, second)
-    return {name: len(steps) / (len(steps) + float(steps.sum())) for name, steps in apart.items()}

@@ -22,7 +22,7 @@ from steadytree.reporting.explain import (
 from steadytree.reporting.formatting import label_text, one_line, plain
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.wording import describe_split
-from steadytree.robustness.certify import bins_of
+from steadytree.robustness.nearest import bins_of
 from steadytree.robustness.perturbation import Moves
 
 MOST_NODES = 600  # a larger tree is left to `explain`

@@ -12,7 +12,8 @@ from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, plain
 from steadytree.reporting.wording import build_nodes
-from steadytree.robustness.certify import Certificate, certify
+from steadytree.robustness.certificate import Certificate
+from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.stability.refits import Refits
 
@@ -74,7 +75,7 @@ def candidates(
         others = [prune_to(one, size) for one in again.trees]
         worst = None
         if noise is not None and noise.budget is not None:
-            worst = certify(tree, rows.features, rows.labels, noise).worst_case_accuracy
+            worst = certificate_of(tree, rows.features, rows.labels, noise).worst_case_accuracy
         found.append(
             {
                 "n_leaves": tree.n_leaves,
