@@ -61,7 +61,7 @@ def certify(
     ] = None,
     by: Annotated[
         str | None,
-        option("COLUMN", "The column of --repeated that says which rows belong together."),
+        option("COLUMN", "The column of --repeated that names what was measured."),
     ] = None,
     reference: Annotated[
         MayRead, option("FILE", "Rows that shares of ranges refer to; default: DATA.")
@@ -177,4 +177,7 @@ def _weighed(features: Any, weight: str | None) -> tuple[Any, Any]:
     others = [name for name in features.names if name != weight]
     if len(others) == len(features.names):
         raise ValueError(f"--weight names {weight!r}, but the columns are {', '.join(others)}.")
-    return features.select(others), features.select([weight]).columns[0]
+    values = features.select([weight]).columns[0]
+    if values.dtype == object:
+        raise ValueError(f"--weight names {weight!r}, which holds text: weights are numbers.")
+    return features.select(others), values

@@ -152,7 +152,8 @@ def compare_learners(
             f"has {counts.min()}: leave it out, or ask for fewer folds."
         )
     sample = rows.features.native
-    noise = settings.perturbation or usual_perturbation(sample)
+    stated = settings.perturbation
+    noise = usual_perturbation(sample) if stated is None else stated.scaled_to(sample)
     learners = make_learners(models, sample, labels, settings)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
     parts = list(folds.split(np.zeros(len(labels)), labels))
@@ -164,7 +165,7 @@ def compare_learners(
     return Results(
         tuple(results),
         noise,
-        settings.perturbation is not None,
+        stated is not None,
         len(labels),
         n_folds,
         settings.max_depth,

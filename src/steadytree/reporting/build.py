@@ -47,6 +47,9 @@ def build_report(
     table = Table.read(X)
     table.check_not_empty()
     fitted = as_model(model, X)
+    if options.perturbation is not None:  # shares of ranges are those of the training rows
+        known = table if options.train is None else options.train.table
+        options = replace(options, perturbation=options.perturbation.scaled_to(known))
     if options.previous is not None:
         _check_change(fitted)
     given: Any = Dataset.of(X)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.validation import Integer, OneOf
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
@@ -355,13 +356,17 @@ class Perturbation:
         spent = self.budget * (total_weight if self.scope == "mean" else 1.0)
         return float(spent + TOLERANCE * max(1.0, spent))
 
+    @property
+    def is_separate(self) -> bool:
+        """Whether each column moves by itself, at a cost for each unit."""
+        return self.change_cost is None and not self.one_hot and not self.together
+
     def moves(self, space: FeatureSpace) -> Moves:
         """Costs per column of a space, checked against it; columns that move one by one alone."""
-        joint = [name for name in ("change_cost", "one_hot", "together") if getattr(self, name)]
-        if joint:
-            raise ValueError(
-                f"the perturbation has {quote(joint)}, which certify takes and what is asked here "
-                "does not: state it by radius or step_cost of single columns."
+        if not self.is_separate:
+            raise UnsuitableDataError(
+                "the perturbation has change_cost, one_hot or together, which certify takes and "
+                "what is asked here does not: state it by radius or step_cost of single columns."
             )
         return self.all_moves(space)
 

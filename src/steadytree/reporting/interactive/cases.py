@@ -45,14 +45,15 @@ def build_cases(
     names = list(dict.fromkeys(m.space.names[j] for m in models for j in columns_of(m)))
     if not names or not set(names) <= set(table.names or fitted.space.names):
         return None
-    noise = options.perturbation or range_costs(fitted.space)
+    stated = options.perturbation
+    noise = stated if stated is not None and stated.is_separate else range_costs(fitted.space)
     learned = isinstance(fitted, Scorecard) or not fitted.single_precision  # as in `certify`
     space = fitted.space.typed_like(table, fitted=learned)
     moves = noise.moves(space)
     columns = [_column(name, models, space, moves) for name in names]
     picked = _pick(fitted, table, truth)
     return {
-        "measure": SHARES_OF_RANGE if options.perturbation is None else STATED,
+        "measure": STATED if noise is stated else SHARES_OF_RANGE,
         "largest": moves.largest,
         "columns": columns,
         "model": _model(fitted, columns, names),
