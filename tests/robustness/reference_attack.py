@@ -61,8 +61,8 @@ def number_cost(x, low, high, least, greatest, up, down, once, reach):
         return 0.0
     if least > greatest:
         return np.inf
-    by = greatest - x if x > high else least - x
-    return np.inf if abs(by) > reach else once + (by * up if by > 0 else -by * down)
+    by, unit = (x - greatest, down) if x > high else (least - x, up)
+    return np.inf if by > reach else once + by * unit
 
 
 def value_cost(x, node, column, nodes, moves):

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from steadytree._base.clock import CLOCK, Clock, Limit
-from steadytree._base.exceptions import NotATreeError
+from steadytree._base.exceptions import NotATreeError, UnsuitableDataError
 from steadytree._base.validation import Integer, Real
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
@@ -22,8 +22,7 @@ from steadytree.models.files import opened
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree, from_sklearn_for
 from steadytree.models.tree import Tree
-from steadytree.robustness.certificate import Certificate
-from steadytree.robustness.ensemble_certificate import EnsembleCertificate
+from steadytree.robustness.certificate import Certificate, EnsembleCertificate
 from steadytree.robustness.moves import Moves
 from steadytree.robustness.nearest import answers, nearest, unknown_flags
 from steadytree.robustness.perturbation import Perturbation, check_integers
@@ -151,12 +150,12 @@ def _verified(
     rows, truth, weights = labelled
     noise, (space, moves, unknown) = about[0], allowed
     if noise.norm != "l_inf" or noise.scope != "row" or noise.together:
-        raise ValueError(
+        raise UnsuitableDataError(
             "an ensemble is certified under a box of noise: state it by radius, with a budget for "
             "each row (scope='row') and no columns that move together."
         )
     answer = ensemble.predict(table)
-    ensemble.checkanswers(rows, answer)
+    ensemble.check_answers(rows, answer)
     asked = (answer == truth) & (weights > 0)
     strange = unknown_flags(unknown, rows.shape)
     findings, steps = verify(

@@ -16,16 +16,18 @@ from steadytree._base.validation import Integer, OneOf
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
 from steadytree.robustness import readings
-from steadytree.robustness.costs import (
+from steadytree.robustness.moves import (
     COSTS,
+    TOLERANCE,
+    Moves,
     certainty_cost,
     check_costs,
     check_groups,
     check_names,
     checked_names,
     is_number,
+    moves_of,
 )
-from steadytree.robustness.moves import TOLERANCE, Moves, moves_of
 
 NOISE_SHARE = 0.02  # of a column's range, where no perturbation is given
 PerFeature = Mapping[str, float] | float | None
@@ -313,13 +315,8 @@ class Perturbation:
     def scaled_to(self, X: Any) -> "Perturbation":
         """The same in the columns' own units, measured on rows such as the training rows.
 
-        Shares and standard deviations do not depend on single values: see `radius`, and values
-        farther than three interquartile ranges from the quartiles are no part of a standard
-        deviation. Certificates are about these numbers, so that none depends on the rows certified.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        No single value decides: see `radius`, and values farther than three interquartile ranges
+        from the quartiles are no part of a standard deviation.
 
         Examples
         --------
@@ -371,10 +368,7 @@ class Perturbation:
         return self.all_moves(space)
 
     def all_moves(self, space: FeatureSpace, others: Sequence[str] = ()) -> Moves:
-        """As `moves`, for who treats groups itself; `others` may be named though not in the space.
-
-        Columns of a group come one by one: no row moves them so.
-        """
+        """As `moves`, for who treats groups itself; `others` may be named beside the space."""
         return moves_of(self, space, others)
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.ensemble import Ensemble
 from steadytree.models.tree import LEAF
-from steadytree.robustness.ensemble_certificate import ATTACKED, CERTIFIED, UNDECIDED, WRONG
+from steadytree.robustness.certificate import ATTACKED, CERTIFIED, UNDECIDED, WRONG
 from steadytree.robustness.joint import OneHotGroups, Splits
 from steadytree.robustness.moves import Moves
 from steadytree.robustness.perturbation import Perturbation
