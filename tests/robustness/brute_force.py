@@ -98,7 +98,7 @@ def shifts_of(noise, group, raws, row):
     whole = whole and all(float(row[name]).is_integer() for name in known)
     sizes = {0.0}
     for name in known:
-        for end in raws[name].ends:
+        for end in (*raws[name].ends, *noise.bounds.get(name, ())):
             if whole:
                 step = np.floor(end - row[name])
                 sizes |= {(step + k) / radius[name] for k in (-1, 0, 1, 2)}

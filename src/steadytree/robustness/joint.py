@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ class Splits(NamedTuple):
     threshold: Floats  # in float64
     subset: NDArray[np.bool_]
     n_categories: NDArray[np.int64]  # of each column, 0 for numbers
-    # which has the children, labels, and where missing values go; None where others know these
-    tree: Tree | None
+    tree: Any  # the Tree or Ensemble, which has children and where missing values go
 
     @classmethod
     def of(cls, tree: Tree) -> "Splits":

@@ -23,7 +23,7 @@ Mask = list[NDArray[np.bool_]]  # for each column, the cells that a row may be i
 AT_ONCE = 100  # steps between two looks at the limits
 MEMORY = 2**29  # bytes of one search
 HALF_UNIT = 2.0**-31  # half of the least difference of scores without rounding
-INSIDE = 0.6  # more than half: cells are whole numbers, and splits lie between them
+INSIDE = 0.25  # less than half: cells are whole numbers, and splits lie halfway between them
 
 
 class Finding(NamedTuple):
@@ -291,7 +291,7 @@ def verify(
     groups = OneHotGroups.of(space, noise)
     start = groups.merge_rows(rows, space)
     splits = groups.merge_splits(
-        Splits(ensemble.feature, ensemble.threshold, ensemble.subset, space.n_categories, None)
+        Splits(ensemble.feature, ensemble.threshold, ensemble.subset, space.n_categories, ensemble)
     )
     findings, steps = [Finding(WRONG)] * len(rows), 0
     for some, own_moves in moves.by_row(rows, strange):
