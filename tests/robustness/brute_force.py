@@ -4,7 +4,6 @@ Costs are taken from what the perturbation says, not from how the package reads 
 are the model's own on raw values.
 """
 
-import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -146,23 +145,24 @@ def least_move(model, row, raws, noise):
     for group in noise.together:
         options.append(shifts_of(noise, group, raws, row))
     options = [[one for one in own if one[1] < np.inf] for own in options]
-    total = max if noise.norm == "l_inf" else sum
-    points, costs = [], []
-    for picked in itertools.product(*options):
-        values = dict(row)
-        for part, _ in picked:
-            values.update(part)
-        points.append(values)
-        costs.append(total([cost for _, cost in picked]))
-    labels = np.asarray(model.predict(frame_of([row, *points], raws)))
-    return min(np.array(costs)[labels[1:] != labels[0]], default=np.inf)
+    picked = np.indices([len(own) for own in options]).reshape(len(options), -1)
+    costs = np.array(
+        [np.array([c for _, c in own])[at] for own, at in zip(options, picked, strict=True)]
+    )
+    total = costs.max(axis=0) if noise.norm == "l_inf" else costs.sum(axis=0)
+    columns = {name: np.full(picked.shape[1], row[name], dtype=object) for name in names}
+    for own, at in zip(options, picked, strict=True):
+        for name in own[0][0]:
+            columns[name] = np.array([part[name] for part, _ in own], dtype=object)[at]
+    points = {name: np.append([row[name]], column) for name, column in columns.items()}
+    labels = np.asarray(model.predict(frame_of(points, raws)))
+    return min(total[labels[1:] != labels[0]], default=np.inf)
 
 
-def frame_of(rows, raws):
-    """Rows as a frame: text as objects, numbers as floats."""
-    columns = {}
+def frame_of(columns, raws):
+    """Columns as a frame: text as objects, numbers as floats."""
+    found = {}
     for name, raw in raws.items():
-        values = [None if is_missing(row[name]) else row[name] for row in rows]
-        kind = object if raw.kind == "category" else float
-        columns[name] = pd.Series(values, dtype=object).astype(kind)
-    return pd.DataFrame(columns)
+        values = [None if is_missing(value) else value for value in columns[name]]
+        found[name] = np.array(values, dtype=object if raw.kind == "category" else float)
+    return pd.DataFrame(found)
