@@ -108,7 +108,7 @@ def certify(
     worst = None if perturbation.budget is None else found.worst_case_accuracy
     failed = least is not None and worst is not None and worst < least
     lines = [f"{one}  ({one.meaning})" for one in found.measurements()]
-    lines += [f"note: {note}" for note in found.told()]
+    lines += [f"note: {note}" for note in found.remarks()]
     examples = [f"  {example}" for example in found.counterexamples(counterexamples)]
     if examples:
         lines += ["smallest perturbations that make a correct prediction wrong:", *examples]

@@ -52,7 +52,7 @@ class Counterexample:
         return asdict(self)
 
 
-def told_of(notes: tuple[str, ...], unused: tuple[str, ...]) -> list[str]:
+def remarks_of(notes: tuple[str, ...], unused: tuple[str, ...]) -> list[str]:
     """Sentences that stand beside the numbers of a certificate."""
     idle = f"the model does not use {quote(unused)}: noise there changes nothing."
     return [*notes, *([idle] if unused else [])]
@@ -130,7 +130,9 @@ class Certificate(Shown):
     weight: NDArray[np.float64]  # (n,): what each row counts
     # texts of categories that the model does not know, by row and column
     unknown: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # what must be told, such as columns that the noise does not move
+    notes: tuple[
+        str, ...
+    ] = ()  # what must be remarks, such as columns that the noise does not move
     unused: tuple[str, ...] = ()  # columns that the perturbation names and the model does not use
 
     @property
@@ -246,9 +248,9 @@ class Certificate(Shown):
             measurements.append(Measurement("median distance", median, meaning))
         return tuple(measurements)
 
-    def told(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """Sentences that stand beside the numbers."""
-        return told_of(self.notes, self.unused)
+        return remarks_of(self.notes, self.unused)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -263,7 +265,7 @@ class Certificate(Shown):
         }
 
     def __str__(self) -> str:
-        lines = [*map(str, self.measurements()), *(f"note: {one}" for one in self.told())]
+        lines = [*map(str, self.measurements()), *(f"note: {one}" for one in self.remarks())]
         return "\n".join([*lines, *(f"  {example}" for example in self.counterexamples(3))])
 
 
@@ -346,9 +348,9 @@ class EnsembleCertificate(Shown):
             Measurement("decided", self.decided, "share of rows that the search decided"),
         )
 
-    def told(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """Sentences that stand beside the numbers."""
-        return told_of(self.notes, self.unused)
+        return remarks_of(self.notes, self.unused)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -362,5 +364,5 @@ class EnsembleCertificate(Shown):
         }
 
     def __str__(self) -> str:
-        lines = [*map(str, self.measurements()), *(f"note: {one}" for one in self.told())]
+        lines = [*map(str, self.measurements()), *(f"note: {one}" for one in self.remarks())]
         return "\n".join([*lines, *(f"  {example}" for example in self.counterexamples(3))])

@@ -124,17 +124,17 @@ def certificate_of(
     unknown = unknown_categories(found.space, table)
     allowed = space, moves, unknown
     notes = tuple(_notes(found, table, perturbation, moves, unknown))
-    told = unknown, notes, _unused(found, perturbation)
+    remarks = unknown, notes, _unused(found, perturbation)
     about = perturbation, found.space, found.classes
     if isinstance(found, Ensemble):
         limits = max_steps, Limit(time_limit, clock=clock)
-        return _verified(found, table, (rows, truth, weights), about, allowed, limits, told)
+        return _verified(found, table, (rows, truth, weights), about, allowed, limits, remarks)
     answer = answers(found, rows)
     distance, witness = nearest(found, rows, answer, perturbation, allowed)
     other, reached = np.full(len(rows), -1), np.isfinite(distance)
     if reached.any():
         other[reached] = answers(found, witness[reached])
-    return Certificate(*about, rows, witness, truth, answer, other, distance, weights, *told)
+    return Certificate(*about, rows, witness, truth, answer, other, distance, weights, *remarks)
 
 
 def _verified(
@@ -144,7 +144,7 @@ def _verified(
     about: tuple[Perturbation, FeatureSpace, Any],
     allowed: tuple[FeatureSpace, Moves, Any],
     limits: tuple[int, Limit],
-    told: tuple[Any, Any, Any],
+    remarks: tuple[Any, Any, Any],
 ) -> EnsembleCertificate:
     """The certificate of an ensemble; rows that are wrong as they are need no search."""
     rows, truth, weights = labelled
@@ -156,10 +156,10 @@ def _verified(
         )
     answer = ensemble.predict(table)
     ensemble.check_answers(rows, answer)
-    asked = (answer == truth) & (weights > 0)
+    wanted = (answer == truth) & (weights > 0)
     strange = unknown_flags(unknown, rows.shape)
     findings, steps = verify(
-        ensemble, table, rows, answer, asked, noise, (space, moves, strange), limits
+        ensemble, table, rows, answer, wanted, noise, (space, moves, strange), limits
     )
     witness, other = np.full(rows.shape, np.nan), np.full(len(rows), -1)
     reached = [row for row, found in enumerate(findings) if found.end is not None]
@@ -168,7 +168,7 @@ def _verified(
         other[reached] = ensemble.predict(table.take(np.array(reached)), witness[reached])
     status = np.array([found.status for found in findings])
     arrays = (rows, witness, truth, answer, other, status, weights)
-    return EnsembleCertificate(*about, *arrays, steps, limits[1].elapsed, *told)
+    return EnsembleCertificate(*about, *arrays, steps, limits[1].elapsed, *remarks)
 
 
 def unknown_categories(space: FeatureSpace, table: Table) -> dict[tuple[int, int], str]:
@@ -190,7 +190,7 @@ def _notes(
     moves: Moves,
     unknown: Mapping[tuple[int, int], str],
 ) -> list[str]:
-    """What whoever reads the certificate must be told; it changes no number of it."""
+    """What whoever reads the certificate must be remarks; it changes no number of it."""
     names, found = model.space.names, []
     for j in sorted({column for _, column in unknown}):
         texts = [text for (_, column), text in unknown.items() if column == j]

@@ -136,10 +136,10 @@ class OneHotGroups:
         subset = np.zeros((len(feature), width), bool)
         subset[:, : splits.subset.shape[1]] = splits.subset
         for k, (group, size) in enumerate(zip(self.groups, self.sizes, strict=True)):
-            for place, j in enumerate(group):
+            for position, j in enumerate(group):
                 nodes = splits.feature == j
                 feature[nodes] = len(self.others) + k
-                flags = (np.arange(size) == place).astype(np.float64)
+                flags = (np.arange(size) == position).astype(np.float64)
                 subset[nodes, :size] = flags <= splits.threshold[nodes, None]
         kept = splits.n_categories[self.others]
         sizes = np.append(kept, np.array(self.sizes, kept.dtype))
@@ -182,8 +182,8 @@ class JointShifts:
 
     def beside(self, flags: OneHotGroups) -> "JointShifts":
         """The same groups where one-hot columns are merged."""
-        place = {int(j): k for k, j in enumerate(flags.others)}
-        groups = tuple(tuple(place[j] for j in group) for group in self.groups)
+        position = {int(j): k for k, j in enumerate(flags.others)}
+        groups = tuple(tuple(position[j] for j in group) for group in self.groups)
         return JointShifts(groups, len(flags.others) + len(flags.groups))
 
     def of_row(

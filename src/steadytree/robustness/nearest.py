@@ -74,8 +74,8 @@ def _nearest_shift(
     """Row by row, since the splits on a shift depend on where the row is."""
     sizes, ends = np.empty(len(rows)), np.empty_like(rows)
     for k, x in enumerate(rows):
-        row, asked, allowed, units = shifts.of_row(x, splits, moves)
-        size, moved = _nearest_leaf(asked, row[None], own[k : k + 1], allowed)
+        row, shifted, allowed, units = shifts.of_row(x, splits, moves)
+        size, moved = _nearest_leaf(shifted, row[None], own[k : k + 1], allowed)
         sizes[k], ends[k] = size[0], shifts.ends(moved[0], x, units)
     return sizes, ends
 
@@ -113,11 +113,11 @@ def bins_of(scorecard: Scorecard, moves: Moves, groups: OneHotGroups | None = No
         points.append(held)
         start.append(start[-1] + len(sort))
 
-    for place, j in enumerate(others.tolist()):
+    for position, j in enumerate(others.tolist()):
         if j in used:
             conditions = [one for one in scorecard.conditions if one.feature == j]
-            sort, box, probe = _column_bins(scorecard.space[j], place, conditions, moves)
-            add(place, sort, box, _points(scorecard, {j: probe}))
+            sort, box, probe = _column_bins(scorecard.space[j], position, conditions, moves)
+            add(position, sort, box, _points(scorecard, {j: probe}))
     for k, group in enumerate(() if groups is None else groups.groups):
         if used & set(group):
             sort, box = _category_bins(groups.sizes[k])  # type: ignore[union-attr]

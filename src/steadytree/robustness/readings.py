@@ -140,8 +140,10 @@ def repeated_pairs(X: Any, by: str) -> tuple[Table, Table]:
     known = np.flatnonzero(text >= 0)
     order = known[np.argsort(text[known], kind="stable")]
     begins = np.flatnonzero(np.diff(text[order], prepend=-1) != 0)
-    place = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
-    second = np.flatnonzero(place % 2 == 1)
+    order_in_group = np.arange(len(order)) - np.repeat(
+        begins, np.diff(np.append(begins, len(order)))
+    )
+    second = np.flatnonzero(order_in_group % 2 == 1)
     if len(second) == 0:
         raise ValueError(
             f"no value of {by!r} stands in two rows, so nothing was measured twice: pass rows with "

@@ -44,7 +44,7 @@ class Cells:
     thresholds: list[Floats]  # rising; empty for categories
     n_categories: NDArray[np.int64]
     splits: Splits
-    place: NDArray[np.int64]  # (n_nodes,): the split's place among the column's thresholds
+    position: NDArray[np.int64]  # (n_nodes,): the split's position among the column's thresholds
     moves: Moves
 
     @classmethod
@@ -52,14 +52,14 @@ class Cells:
         """Cells of numbers that hold a value that moves may end at."""
         n = len(splits.n_categories)
         at = np.where(moves.integer[splits.feature], np.floor(splits.threshold), splits.threshold)
-        thresholds, place = [], np.zeros(len(at), np.int64)
+        thresholds, position = [], np.zeros(len(at), np.int64)
         for j in range(n):
             own = (splits.feature == j) & (splits.n_categories[j] == 0)
             finite = np.unique(at[own & np.isfinite(at)])
             thresholds.append(finite)
-            place[own] = np.searchsorted(finite, at[own])  # that of infinity is the last cell
-            place[own & np.isneginf(at)] = -1
-        return cls(thresholds, splits.n_categories, splits, place, moves)
+            position[own] = np.searchsorted(finite, at[own])  # that of infinity is the last cell
+            position[own & np.isneginf(at)] = -1
+        return cls(thresholds, splits.n_categories, splits, position, moves)
 
     def own(self, x: Floats) -> list[int]:
         """The cell of each value of a row."""
@@ -144,25 +144,25 @@ class Verifier:
         subset = self.cells.splits.subset[node, :size]
         return np.append(subset, self.ensemble.missing_left[node])
 
-    def trees(self, own: int, other: int, gone: frozenset[int]) -> Any:
-        """The lead of one class over another, where values of the columns `gone` are missing."""
-        key = own, other, gone
+    def trees(self, own: int, other: int, absent: frozenset[int]) -> Any:
+        """The lead of one class over another, where values of the columns `absent` are missing."""
+        key = own, other, absent
         if key not in self._built:
             at = self.veritas.AddTree(1, self.veritas.AddTreeType.REGR)
             at.set_base_score(0, float(self.ensemble.base[other] - self.ensemble.base[own]))
             for root in self.ensemble.root.tolist():
                 tree = at.add_tree()
-                self._grow(tree, tree.root(), root, own, other, gone)
+                self._grow(tree, tree.root(), root, own, other, absent)
             self._built[key] = at
         return self._built[key]
 
     def _grow(
-        self, tree: Any, root: int, top: int, own: int, other: int, gone: frozenset[int]
+        self, tree: Any, root: int, top: int, own: int, other: int, absent: frozenset[int]
     ) -> None:
         ensemble, cells, waiting = self.ensemble, self.cells, [(root, top)]
         while waiting:
             at, node = waiting.pop()
-            node = self._skip(node, gone)
+            node = self._skip(node, absent)
             if ensemble.left[node] == LEAF:
                 lead = ensemble.value[node, other] - ensemble.value[node, own]
                 tree.set_leaf_value(at, 0, float(lead))
@@ -173,16 +173,16 @@ class Verifier:
                 tree.split(at, self.sets[j][self._set(node, size).tobytes()], 0.5)
                 left, right = ensemble.right[node], ensemble.left[node]
             else:
-                tree.split(at, self.first[j], float(cells.place[node]) + 0.5)
+                tree.split(at, self.first[j], float(cells.position[node]) + 0.5)
                 left, right = ensemble.left[node], ensemble.right[node]
             waiting += [(tree.left(at), int(left)), (tree.right(at), int(right))]
 
-    def _skip(self, node: int, gone: frozenset[int]) -> int:
+    def _skip(self, node: int, absent: frozenset[int]) -> int:
         """The next node whose way is not decided by missing values or by having one child."""
         ensemble = self.ensemble
         while ensemble.left[node] != LEAF:
             j, left = int(self.cells.splits.feature[node]), bool(ensemble.missing_left[node])
-            if j not in gone and ensemble.left[node] != ensemble.right[node]:
+            if j not in absent and ensemble.left[node] != ensemble.right[node]:
                 break
             node = int(ensemble.left[node] if left else ensemble.right[node])
         return node
@@ -218,8 +218,8 @@ class Verifier:
                         ways = np.frombuffer(held, bool).astype(float)
                         fits &= (inside.lo <= ways) & (ways < inside.hi)
             elif flags[:-1].any() and self.first[j] in box:
-                place, inside = np.arange(len(flags) - 1), box[self.first[j]]
-                fits[:-1] &= (inside.lo <= place) & (place < inside.hi)
+                position, inside = np.arange(len(flags) - 1), box[self.first[j]]
+                fits[:-1] &= (inside.lo <= position) & (position < inside.hi)
             if not fits.any():
                 return j
             near = np.flatnonzero(fits)
@@ -233,7 +233,7 @@ class Verifier:
 
         Certified means that it does so nowhere; undecided, that the search ended before.
         """
-        gone = frozenset(
+        absent = frozenset(
             j
             for j, flags in enumerate(mask)
             if flags[-1] and not self.cells.n_categories[j] and not flags[:-1].any()
@@ -243,7 +243,7 @@ class Verifier:
         config.stop_when_num_solutions_exceeds = 1
         config.stop_when_optimal = False
         config.max_memory = MEMORY
-        search = config.get_search(self.trees(own, other, gone), self.box(mask))
+        search = config.get_search(self.trees(own, other, absent), self.box(mask))
         while True:
             steps = budget.take(AT_ONCE)
             if not steps:
@@ -276,7 +276,7 @@ def verify(
     table: Table,
     rows: Floats,
     own: NDArray[np.int64],
-    asked: NDArray[np.bool_],
+    wanted: NDArray[np.bool_],
     noise: Perturbation,
     allowed: tuple[FeatureSpace, Moves, NDArray[np.bool_]],
     limits: tuple[int, Limit],
@@ -296,12 +296,12 @@ def verify(
     findings, steps = [Finding(WRONG)] * len(rows), 0
     for some, own_moves in moves.by_row(rows, strange):
         verifier = Verifier(ensemble, Cells.of(splits, groups.merge_moves(own_moves, space)))
-        for row in some[asked[some]].tolist():
+        for row in some[wanted[some]].tolist():
 
             def answer(end: Floats, row: int = row) -> tuple[bool, Floats]:
                 point = groups.part_rows(end[None], rows[row : row + 1])
-                told = ensemble.predict(table.take(np.array([row])), point)[0]
-                return bool(told != own[row]), point[0]
+                predicted = ensemble.predict(table.take(np.array([row])), point)[0]
+                return bool(predicted != own[row]), point[0]
 
             budget = Budget(*limits)
             findings[row] = _verify_row(verifier, start[row], int(own[row]), noise, budget, answer)
