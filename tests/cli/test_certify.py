@@ -93,7 +93,7 @@ def test_noise_as_people_state_it(run, tmp_path):
     assert json.loads(out)["perturbation"]["radius"]["age"] == 2
     code, out, _ = run("--wrong-values", 1, "--json")
     assert json.loads(out)["perturbation"] == {"change_cost": 1.0, "budget": 1.0, "scope": "row"}
-    pairs = pd.DataFrame({"who": np.repeat(np.arange(30), 2), "age": np.arange(60) // 2 * 2.0})
+    pairs = pd.DataFrame({"who": np.repeat(np.arange(30), 2), "age": np.arange(60) % 2 * 2.0})
     pairs.to_csv(tmp_path / "twice.csv", index=False)
     code, out, _ = run("--repeated", "twice.csv", "--by", "who", "--json")
     assert (code, json.loads(out)["perturbation"]["radius"]) == (0, {"age": 2.0})

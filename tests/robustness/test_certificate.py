@@ -17,7 +17,8 @@ from steadytree.stability.stable_tree import StableTreeClassifier
 
 
 def workers():
-    frame = pd.DataFrame({"job": ["clerk"] * 20 + ["miner"] * 20, "age": np.arange(40.0) + 20})
+    ages = np.arange(40.0) * 7 % 13 + 20
+    frame = pd.DataFrame({"job": ["clerk"] * 20 + ["miner"] * 20, "age": ages})
     return frame, np.where(frame["job"] == "miner", "ill", "well")
 
 

@@ -87,7 +87,7 @@ def moves_of(noise: Any, space: FeatureSpace, others: Sequence[str] = ()) -> Mov
             "the perturbation is stated in shares of ranges, standard deviations or 'auto': "
             "say of which rows, such as perturbation.scaled_to(X_train)."
         )
-    names = (*space.names, *others)
+    names = tuple(dict.fromkeys((*space.names, *others)))
     for parameter in NAMING:
         given = getattr(noise, parameter)
         if isinstance(given, Mapping | list | tuple):
