@@ -6,6 +6,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
@@ -245,3 +248,22 @@ def test_wrong_values_are_counted():
         Perturbation.from_dict({"wrong_values": 1, "budget": 2})
     with pytest.raises(TypeError, match="wrong_values must be a whole number"):
         Perturbation.wrong_values(1.5)
+
+
+def test_unseen_categories_that_a_pipeline_sends_elsewhere_are_refused():
+    frame, y = workers()
+    frame["job"] = np.where(np.arange(40) % 3 == 0, None, frame["job"])
+    y = np.where(frame["job"].isna(), "ill", "well")  # what is missing is ill, what is unseen not
+    steps = make_pipeline(
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+        DecisionTreeClassifier(random_state=0),
+    ).fit(frame[["job"]], y)
+    rows = pd.DataFrame({"job": ["clerk", "nurse"]})
+    assert steps.predict(rows).tolist() == ["well", "well"]
+    with pytest.raises(ValueError, match="row 1 holds a category that was not in training"):
+        certify(steps, rows, ["well", "well"], Perturbation(radius=1.0))
+    mixed = make_pipeline(StandardScaler(), PCA(1), DecisionTreeClassifier()).fit(
+        [[0.0, 1.0], [1.0, 0.0], [2.0, 5.0]], [0, 1, 1]
+    )
+    with pytest.raises(ValueError, match=r"step 'pca' \(PCA\) cannot be followed back"):
+        certify(mixed, [[0.0, 1.0]], [0], Perturbation(radius=1.0))

@@ -17,6 +17,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
 from steadytree.metrics.accuracy import label_indices
 from steadytree.models.base import check_weights
+from steadytree.models.black_box import BlackBox
 from steadytree.models.ensemble import Ensemble, as_ensemble
 from steadytree.models.files import opened
 from steadytree.models.scorecard import Scorecard, as_scorecard
@@ -130,11 +131,25 @@ def certificate_of(
         limits = max_steps, Limit(time_limit, clock=clock)
         return _verified(found, table, (rows, truth, weights), about, allowed, limits, remarks)
     answer = answers(found, rows)
+    if unknown and isinstance(getattr(model, "best_estimator_", model), Pipeline):
+        _check_unseen(model, found, table, answer)
     distance, witness = nearest(found, rows, answer, perturbation, allowed)
     other, reached = np.full(len(rows), -1), np.isfinite(distance)
     if reached.any():
         other[reached] = answers(found, witness[reached])
     return Certificate(*about, rows, witness, truth, answer, other, distance, weights, *remarks)
+
+
+def _check_unseen(model: Any, tree: Tree, table: Table, answer: NDArray[np.int64]) -> None:
+    """Refuse rows with unseen categories that a pipeline sends elsewhere than its tree does."""
+    own = label_indices(tree.classes, BlackBox(model, "").predict(table))
+    wrong = np.flatnonzero(own != answer)
+    if len(wrong):
+        raise UnsuitableDataError(
+            f"row {wrong[0]} holds a category that was not in training, and the pipeline predicts "
+            "another class for it than for a missing value, which its tree cannot tell apart: "
+            "leave such rows out, or correct the category."
+        )
 
 
 def _verified(
