@@ -265,5 +265,5 @@ def test_unseen_categories_that_a_pipeline_sends_elsewhere_are_refused():
     mixed = make_pipeline(StandardScaler(), PCA(1), DecisionTreeClassifier()).fit(
         [[0.0, 1.0], [1.0, 0.0], [2.0, 5.0]], [0, 1, 1]
     )
-    with pytest.raises(ValueError, match=r"step 'pca' \(PCA\) cannot be followed back"):
+    with pytest.raises(TypeError, match=r"step 'pca' \(PCA\) cannot be followed back"):
         certify(mixed, [[0.0, 1.0]], [0], Perturbation(radius=1.0))
