@@ -191,7 +191,8 @@ def _from_sklearn(
     """Nodes of scikit-learn's trees in one array; `value` gives each tree's scores."""
     inside = [one.tree_ for one in estimators]
     for one in estimators:
-        if np.any(getattr(one, "is_categorical_", None) or False):
+        flags = getattr(one, "is_categorical_", None)  # 1.10
+        if flags is not None and np.any(flags):
             refuse_categories(type(one).__name__)
     root = np.cumsum([0, *(tree.node_count for tree in inside)])
     left, right, feature = [], [], []
