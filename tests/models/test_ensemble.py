@@ -138,6 +138,7 @@ def test_what_cannot_be_read_of_other_packages():
 
 
 @pytest.mark.interop
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
 def test_early_stopping_leaves_trees_out(name):
     package = pytest.importorskip(name)

@@ -11,6 +11,8 @@ from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.models.boxes import double_thresholds
 from steadytree.models.tree import LEAF
 
+ZERO = float(np.float32(1e-35))  # the greatest number that LightGBM takes as zero
+
 
 class Margins(NamedTuple):
     """Scores that a boosted model itself gives."""
@@ -147,6 +149,8 @@ def _add_node(node: dict[str, Any], score: int, rows: list[Any]) -> int:
         raise _unsuitable("LGBMClassifier", "takes zero as missing")
     at, kind = float(node["threshold"]), node["missing_type"]
     missing = node["default_left"] if kind == "NaN" else at >= 0.0
+    if abs(at) <= ZERO:  # what is as near to zero as that is taken as zero
+        at = ZERO if at >= 0.0 else float(np.nextafter(-ZERO, -np.inf))
     rows.append(None)
     left = _add_node(node["left_child"], score, rows)
     right = _add_node(node["right_child"], score, rows)

@@ -158,7 +158,8 @@ def _ensemble(trees: Trees, model: BlackBox, names: tuple[str, ...] | None) -> E
     children = (trees.left, trees.right, trees.missing_left, np.zeros((len(leaf), 0), bool))
     base = np.zeros(value.shape[1])
     if trees.margins is None:
-        exact = (value * EXACT == np.rint(value * EXACT)).all()
+        scaled = value[leaf] * EXACT
+        exact = (scaled == np.rint(scaled)).all()
         tolerance = 0.0 if exact else ROUNDING * len(trees.root)
     else:
         base, tolerance = _base(trees)
@@ -271,7 +272,7 @@ def _read_histogram_boosting(model: HistGradientBoostingClassifier) -> Trees:
 
 def _zeros_margin(model: Any) -> NDArray[np.float64]:
     """The margins that a model of scikit-learn gives a row of zeros."""
-    names = getattr(model, "feature_names_in_", None)
+    names = tuple(getattr(model, "feature_names_in_", ()))
     columns = [np.zeros(1)] * model.n_features_in_
     return np.ravel(model.decision_function(as_rows(names, columns)))
 
