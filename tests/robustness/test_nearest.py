@@ -126,9 +126,9 @@ def one_hot_case(rng):
         for k, name in enumerate(names):
             frame[name] = (codes == k).astype([float, int, bool][rng.integers(3)])
     noise = any_noise(rng, list(frame.columns), one_hot=groups)
-    if rng.integers(4) == 0:
+    if rng.integers(8) == 0:
         card = RiskScoreClassifier(noise=0, max_conditions=4, random_state=0)
-        card = card.fit(frame, rng.integers(0, 2, n)).card_
+        card = card.fit(frame, (frame["a"] > 0.3) | (frame["job_0"] == 1)).card_
         return card, frame[:ROWS], raw_columns(card.space, card_ends(card)), noise
     model = fitted_tree(rng, frame, int(rng.integers(2, 4)))
     raws = {name: Raw("number", ends) for name, ends in sklearn_ends(model, frame).items()}
