@@ -154,8 +154,9 @@ def _ensemble(trees: Trees, model: BlackBox, names: tuple[str, ...] | None) -> E
     if value.shape[1] == 1:  # the margin of the second class
         value = np.concatenate([np.zeros_like(value), value], axis=1)
     leaf = trees.left == LEAF
-    nodes = (trees.root, trees.feature, np.where(leaf, np.nan, trees.threshold))
-    children = (trees.left, trees.right, trees.missing_left, np.zeros((len(leaf), 0), bool))
+    threshold = np.where(leaf, np.nan, trees.threshold)
+    nodes = (trees.root, trees.feature, threshold, trees.left, trees.right)
+    sides = (trees.missing_left, np.zeros((len(leaf), 0), bool))
     base = np.zeros(value.shape[1])
     if trees.margins is None:
         scaled = value[leaf] * EXACT
@@ -164,7 +165,7 @@ def _ensemble(trees: Trees, model: BlackBox, names: tuple[str, ...] | None) -> E
     else:
         base, tolerance = _base(trees)
     classes = np.asarray(model.classes)
-    return Ensemble(space, classes, *nodes, *children, value, base, tolerance, model, {})
+    return Ensemble(space, classes, *nodes, *sides, value, base, tolerance, model, {})
 
 
 def _base(trees: Trees) -> tuple[NDArray[np.float64], float]:
@@ -330,4 +331,4 @@ def _chain(splits: NDArray[np.float64], n_features: int) -> Tree:
     left[inner], right[inner], missing[inner] = inner + 1, inner + 2, splits[:, 2] > 0
     space = FeatureSpace.declare({f"x{j}": (0.0, 1.0) for j in range(n_features)})
     value = np.tile([1.0, 0.0], (size, 1))
-    return Tree(space, [0, 1], feature, threshold, left, right, value, np.ones(size), missing)
+    return Tree(space, np.arange(2), feature, threshold, left, right, value, np.ones(size), missing)

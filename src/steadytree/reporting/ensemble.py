@@ -25,8 +25,7 @@ def build_ensemble(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[s
     if not noise.radius:
         return {"note": "No column of numbers may move, so there is no noise to certify."}
     try:
-        limits = {"max_steps": MAX_STEPS}
-        found = certificate_of(model, rows.features, rows.labels, noise, **limits)
+        found = certificate_of(model, rows.features, rows.labels, noise, max_steps=MAX_STEPS)
     except (NotATreeError, UnsuitableDataError, ImportError) as error:
         return {"note": one_line(str(error))}
     learner = SteadyTreeClassifier(options.max_leaf_nodes, random_state=options.seed)

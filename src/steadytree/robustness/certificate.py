@@ -226,8 +226,8 @@ class Certificate(Shown):
         same = (start == end) | (np.isnan(start) & np.isnan(end))
         steps = []
         for j in np.flatnonzero(~same).tolist():
-            column, first = self.space[j], self.unknown.get((row, j))
-            first = decode(column, start[j]) if first is None else first
+            column = self.space[j]
+            first = self.unknown.get((row, j), decode(column, start[j]))
             steps.append(Step(column.name, first, decode(column, end[j])))
         return tuple(steps)
 

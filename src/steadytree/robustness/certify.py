@@ -90,8 +90,7 @@ def certify(
     >>> print(found.counterexamples(1)[0])
     row 2: 'yes' becomes 'no' at size 0.75: x0 from 4 to 2.5
     """
-    limits = {"time_limit": time_limit, "max_steps": max_steps}
-    found = certificate_of(model, X, y, perturbation, sample_weight, **limits)
+    found = certificate_of(model, X, y, perturbation, sample_weight, time_limit, max_steps)
     for note in found.notes:
         warnings.warn(note, stacklevel=2)
     return found
@@ -140,7 +139,7 @@ def certificate_of(
     return Certificate(*about, rows, witness, truth, answer, other, distance, weights, *remarks)
 
 
-def _check_unseen(model: Any, tree: Tree, table: Table, answer: NDArray[np.int64]) -> None:
+def _check_unseen(model: Any, tree: Any, table: Table, answer: NDArray[np.int64]) -> None:
     """Refuse rows with unseen categories that a pipeline sends elsewhere than its tree does."""
     own = label_indices(tree.classes, BlackBox(model, "").predict(table))
     wrong = np.flatnonzero(own != answer)
@@ -182,7 +181,7 @@ def _verified(
         witness[reached] = [findings[row].end for row in reached]
         other[reached] = ensemble.predict(table.take(np.array(reached)), witness[reached])
     status = np.array([found.status for found in findings])
-    arrays = (rows, witness, truth, answer, other, status, weights)
+    arrays: tuple[Any, ...] = (rows, witness, truth, answer, other, status, weights)
     return EnsembleCertificate(*about, *arrays, steps, limits[1].elapsed, *remarks)
 
 

@@ -215,15 +215,15 @@ class JointShifts:
             down = price if np.isfinite(moves.down[own]).all() else np.inf
             ends = low.max(initial=-np.inf), high.min(initial=np.inf)
             added.append((up, down, *ends, steps))
-        up, down, low, high, steps = (np.array(one) for one in zip(*added, strict=True))
+        ups, downs, lows, highs, whole = (np.array(one) for one in zip(*added, strict=True))
         still = np.full(len(self.groups), np.inf)
         wider = Moves(
-            np.append(moves.up, up),
-            np.append(moves.down, down),
+            np.append(moves.up, ups),
+            np.append(moves.down, downs),
             np.append(moves.missing, still),
-            np.append(moves.low, low),
-            np.append(moves.high, high),
-            np.append(moves.integer, steps),
+            np.append(moves.low, lows),
+            np.append(moves.high, highs),
+            np.append(moves.integer, whole),
             np.append(moves.categorical, np.zeros(len(self.groups), bool)),
             moves.largest,
             np.append(moves.once, np.zeros(len(self.groups))),

@@ -131,10 +131,8 @@ def repeated_pairs(X: Any, by: str) -> tuple[Table, Table]:
     table = Table.read(X)
     names = table.names
     if names is None or by not in names:
-        known = "it has no names" if names is None else f"it has {quote(names)}"
-        raise ValueError(
-            f"X lacks the column {by!r} that says which rows belong together; {known}."
-        )
+        own = "it has no names" if names is None else f"it has {quote(names)}"
+        raise ValueError(f"X lacks the column {by!r} of what was measured; {own}.")
     rest = table.select([name for name in names if name != by])
     text = table.text(names.index(by)).of_row
     known = np.flatnonzero(text >= 0)
