@@ -42,8 +42,8 @@ def label_of(model, x):
 def check_changes(rng, model, rows, least_move):
     """The first change is the least of all, the others are the least of single columns."""
     noise = random_perturbation(rng, model.space)
-    moves = noise.moves(model.space)
-    for k in range(len(rows)):
+    allowed = test_certify.allowed_of(model.space, rows, noise.moves(model.space))
+    for k, moves in enumerate(allowed):
         row = rows.iloc[[k]]
         x = np.asarray(model.space.encode(row), float)[0]
         found, label = st.explain(model, row, perturbation=noise), label_of(model, row)
