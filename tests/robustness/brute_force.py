@@ -50,14 +50,15 @@ def cost_of_change(noise, name, raw, x, z):
         return 0.0
     if name in noise.frozen:
         return np.inf
-    if is_missing(x):
-        return noise.missing_cost.get(name, np.inf)
     if raw.kind != "category":
         low, high = noise.bounds.get(name, raw.bounds)
-        way = noise.direction.get(name, "both")
-        wrong_way = (way == "up" and z < x) or (way == "down" and z > x)
-        if wrong_way or not low <= z <= high:
+        if not low <= z <= high:
             return np.inf
+    if is_missing(x):
+        return noise.missing_cost.get(name, np.inf)
+    way = noise.direction.get(name, "both")
+    if raw.kind != "category" and ((way == "up" and z < x) or (way == "down" and z > x)):
+        return np.inf
     distance = 1.0 if raw.kind == "category" else abs(z - x)
     if noise.change_cost is not None:
         radius = unit_of(noise.radius, name) if noise.radius is not None else np.inf

@@ -180,9 +180,10 @@ def _verified(
     if reached:
         witness[reached] = [findings[row].end for row in reached]
         other[reached] = ensemble.predict(table.take(np.array(reached)), witness[reached])
-    status = np.array([found.status for found in findings])
-    arrays: tuple[Any, ...] = (rows, witness, truth, answer, other, status, weights)
-    return EnsembleCertificate(*about, *arrays, steps, limits[1].elapsed, *remarks)
+    status: NDArray[Any] = np.array([found.status for found in findings])
+    labels = truth, answer, other, status
+    work = steps, limits[1].elapsed
+    return EnsembleCertificate(*about, rows, witness, *labels, weights, *work, *remarks)
 
 
 def unknown_categories(space: FeatureSpace, table: Table) -> dict[tuple[int, int], str]:
