@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 import steadytree as st
 from steadytree._base.clock import Clock
 from steadytree.data.table import Table
-from steadytree.models.ensemble import as_ensemble
+from steadytree.models.ensembles.ensemble import as_ensemble
 from steadytree.robustness.certify import certificate_of, certify
 from steadytree.robustness.perturbation import Perturbation
 

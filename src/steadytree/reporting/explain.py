@@ -28,7 +28,7 @@ from steadytree.reporting.formatting import (
 from steadytree.reporting.html import render_explanation
 from steadytree.reporting.wording import describe_split
 from steadytree.robustness.certificate import Certificate, Step
-from steadytree.robustness.certify import certificate_of
+from steadytree.robustness.certify import certificate_of, used_columns
 from steadytree.robustness.perturbation import Perturbation
 
 SHARES_OF_RANGE = (
@@ -240,13 +240,6 @@ def range_costs(space: FeatureSpace) -> Perturbation:
     )
 
 
-def columns_of(model: Tree | Scorecard) -> list[int]:
-    """Indices of the columns that a model uses."""
-    if isinstance(model, Tree):
-        return sorted(set(model.feature[model.feature >= 0].tolist()))
-    return sorted({condition.feature for condition in model.conditions})
-
-
 def one_row(row: Any, model: Tree | Scorecard) -> Table:
     """A table of one row, whatever form the row has."""
     if not isinstance(row, Mapping) and getattr(row, "ndim", None) == 1 and hasattr(row, "to_dict"):
@@ -262,7 +255,7 @@ def one_row(row: Any, model: Tree | Scorecard) -> Table:
 
 
 def _named_row(row: dict[str, Any], model: Tree | Scorecard) -> Table:
-    names, used = model.space.names, columns_of(model)
+    names, used = model.space.names, used_columns(model)
     absent = [names[j] for j in used if names[j] not in row]
     if absent:
         raise ValueError(
@@ -290,7 +283,7 @@ def _changes(
     if found is None:
         return ()
     names, alone = fitted.space.names, []
-    for j in columns_of(fitted):
+    for j in used_columns(fitted):
         others = [name for name in names if name != names[j]]
         single = replace(noise, frozen=tuple({*noise.frozen, *others}))
         own = _change(certificate_of(certified, table, fitted.classes[least.answer], single))

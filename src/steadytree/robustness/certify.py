@@ -18,7 +18,7 @@ from steadytree.data.table import Table, quote
 from steadytree.metrics.accuracy import label_indices
 from steadytree.models.base import check_weights
 from steadytree.models.black_box import BlackBox
-from steadytree.models.ensemble import Ensemble, as_ensemble
+from steadytree.models.ensembles.ensemble import Ensemble, as_ensemble
 from steadytree.models.files import opened
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree, from_sklearn_for

@@ -11,7 +11,7 @@ from steadytree._base.clock import Limit
 from steadytree._base.optional import require
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
-from steadytree.models.ensemble import Ensemble
+from steadytree.models.ensembles.ensemble import Ensemble
 from steadytree.models.tree import LEAF
 from steadytree.robustness.certificate import ATTACKED, CERTIFIED, UNDECIDED, WRONG
 from steadytree.robustness.joint import OneHotGroups, Splits

@@ -15,13 +15,13 @@ from steadytree.models.tree import Tree
 from steadytree.reporting.explain import (
     SHARES_OF_RANGE,
     STATED,
-    columns_of,
     explain,
     range_costs,
 )
 from steadytree.reporting.formatting import label_text, one_line, plain
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.wording import describe_split
+from steadytree.robustness.certify import used_columns
 from steadytree.robustness.nearest import bins_of
 from steadytree.robustness.perturbation import Moves
 
@@ -42,7 +42,7 @@ def build_cases(
     models = [model for model in (fitted, previous) if model is not None]
     if any(isinstance(model, Tree) and model.n_nodes > MOST_NODES for model in models):
         return None
-    names = list(dict.fromkeys(m.space.names[j] for m in models for j in columns_of(m)))
+    names = list(dict.fromkeys(m.space.names[j] for m in models for j in used_columns(m)))
     if not names or not set(names) <= set(table.names or fitted.space.names):
         return None
     stated = options.perturbation
@@ -132,7 +132,7 @@ def _column(name: str, models: list[Any], space: FeatureSpace, moves: Moves) -> 
 def _model(
     model: Tree | Scorecard, columns: list[dict[str, Any]], names: list[str]
 ) -> dict[str, Any]:
-    index = {j: names.index(model.space.names[j]) for j in columns_of(model)}
+    index = {j: names.index(model.space.names[j]) for j in used_columns(model)}
     found = {
         "classes": [label_text(label) for label in model.classes.tolist()],
         # of each column, which category of the model each category of the page is

@@ -19,8 +19,8 @@ from steadytree._base.exceptions import NotATreeError, UnsuitableDataError
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.black_box import BlackBox
-from steadytree.models.boosters import READERS, Margins, Trees, leaf_of, refuse_categories
 from steadytree.models.boxes import double_thresholds
+from steadytree.models.ensembles.boosters import READERS, Margins, Trees, leaf_of, refuse_categories
 from steadytree.models.pipeline import Side, as_rows, raw_splits
 from steadytree.models.tree import LEAF, Tree
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from steadytree._base.exceptions import NotATreeError
 from steadytree.data.table import Table
-from steadytree.models.ensemble import as_ensemble
+from steadytree.models.ensembles.ensemble import as_ensemble
 
 
 def rows(rng, n, gaps):
