@@ -74,8 +74,9 @@ def gain(X, y, asked, time_limit, own_split=False):
     majority = 100 * np.mean(y_test == _most_frequent(y_train))
     found = {"proven": robust.proven_, "plain_proven": plain.proven_, "majority": majority}
     for shift, arguments in SHIFTS.items():
+        arguments = {**arguments, "random_state": 1, "flip_flags": False}  # the paper's (8)
         both = [
-            shift_accuracy(model, X_test, y_test, certainty, random_state=1, **arguments)
+            shift_accuracy(model, X_test, y_test, certainty, **arguments)
             for model in (robust, plain)
         ]
         found[shift] = [[round(100 * s.worst, 2), round(100 * s.average, 3)] for s in both]

@@ -50,6 +50,7 @@ def test_every_learner_is_measured_on_text_and_missing_values(found):
     assert "retraining distance" not in found["score"].measurements
 
 
+@pytest.mark.filterwarnings("ignore:the noise is less than one step")
 def test_numbers_are_those_of_the_public_functions(frame, found):
     X, y = frame
     settings = Settings(max_depth=3)

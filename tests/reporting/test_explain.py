@@ -11,7 +11,8 @@ from sklearn.tree import DecisionTreeClassifier
 import steadytree as st
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.reporting.explain import columns_of, range_costs
+from steadytree.reporting.explain import range_costs
+from steadytree.robustness.certify import used_columns
 from tests.models.scorecards import random_card, random_rows_of_card
 from tests.models.trees import random_rows, random_tree, typed_rows
 from tests.robustness import test_certify, test_certify_scorecards
@@ -43,8 +44,8 @@ def label_of(model, x):
 def check_changes(rng, model, rows, least_move):
     """The first change is the least of all, the others are the least of single columns."""
     noise = random_perturbation(rng, model.space)
-    moves = noise.moves(model.space)
-    for k in range(len(rows)):
+    allowed = test_certify.allowed_of(model.space, rows, noise.moves(model.space))
+    for k, moves in enumerate(allowed):
         row = rows.iloc[[k]]
         x = np.asarray(model.space.encode(row), float)[0]
         found, label = st.explain(model, row, perturbation=noise), label_of(model, row)
@@ -68,7 +69,7 @@ def check_changes(rng, model, rows, least_move):
 def alone(model, moves, x, label, least_move):
     """Size of the least change of each column by itself, where one turns the decision."""
     sizes = {}
-    for j in columns_of(model):
+    for j in used_columns(model):
         prices = {name: np.full(len(x), np.inf) for name in ("up", "down", "missing")}
         for name, price in prices.items():
             price[j] = getattr(moves, name)[j]
@@ -121,7 +122,7 @@ def test_inside_is_the_least_change_into_another_leaf(tumours):
         assert size > 0
         moves = noise.moves(model.tree_.space)
         x, found = row.to_numpy(float)[0], []
-        for j in columns_of(model.tree_):
+        for j in used_columns(model.tree_):
             for at in model.tree_.threshold[model.tree_.feature == j]:
                 for z in (at, np.nextafter(at, np.inf)):
                     moved = x.copy()
@@ -200,7 +201,7 @@ def test_previous_model_is_asked_too(tumours):
 
 def test_forms_of_a_row_mean_the_same(tumours):
     model, X, _ = tumours
-    used = [model.tree_.space.names[j] for j in columns_of(model.tree_)]
+    used = [model.tree_.space.names[j] for j in used_columns(model.tree_)]
     row = X.iloc[7]
     forms = [row, X.iloc[[7]], dict(row), {name: row[name] for name in used}, row.tolist()]
     texts = {str(st.explain(model, form)) for form in [*forms, row.to_numpy()[None]]}

@@ -7,7 +7,7 @@ import numpy as np
 
 from steadytree.riskscore._kernels.votes import ALWAYS, DOWN, NEVER, UP, BoostTable
 from steadytree.robustness._kernels.attack import CATEGORY, MISSING, NUMBER
-from steadytree.robustness.certify import bins_of
+from steadytree.robustness.nearest import bins_of
 from tests.models.scorecards import random_card, random_rows_of_card
 from tests.robustness.reference_attack import random_perturbation
 
@@ -136,7 +136,7 @@ def lies_in(x, sort, low, high):
 
 def bin_cost(x, sort, box, price):
     low, high, least, greatest = box
-    up, down, appear = price
+    up, down, appear, once, reach = price
     if lies_in(x, sort, low, high):
         return 0.0
     if sort == MISSING or (sort == NUMBER and least > greatest):
@@ -145,7 +145,8 @@ def bin_cost(x, sort, box, price):
         return appear
     if sort == CATEGORY:
         return up
-    return (x - greatest) * down if x > high else (least - x) * up
+    by = greatest - x if x > high else least - x
+    return np.inf if abs(by) > reach else once + (by * up if by > 0 else -by * down)
 
 
 def bin_value(x, sort, box):
@@ -262,7 +263,7 @@ def for_vote(case):
 def card_tables(case):
     rng = case.rng
     scorecard = random_card(rng, int(rng.integers(0, 6)), 2, 1, int(rng.integers(2, 4)))
-    moves = random_perturbation(rng, scorecard.space).moves(scorecard.space)
+    moves = random_perturbation(rng, scorecard.space, counted=True).all_moves(scorecard.space)
     rows = np.asarray(
         scorecard.space.encode(random_rows_of_card(rng, scorecard, max(case.n, 1))), float
     )

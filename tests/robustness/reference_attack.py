@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from steadytree.robustness._kernels.attack import MoveTable
-from steadytree.robustness.certify import _node_table
+from steadytree.robustness.joint import Splits
+from steadytree.robustness.nearest import node_table
 from steadytree.robustness.perturbation import Perturbation
 from tests.models.trees import random_rows, random_tree
 
@@ -55,22 +56,23 @@ def only_labels(left, right, label):
     return np.array([labels.pop() if len(labels) == 1 else -1 for labels in found])
 
 
-def number_cost(x, low, high, least, greatest, up, down):
+def number_cost(x, low, high, least, greatest, up, down, once, reach):
     if low < x <= high:
         return 0.0
     if least > greatest:
         return np.inf
-    return (x - greatest) * down if x > high else (least - x) * up
+    by, unit = (x - greatest, down) if x > high else (least - x, up)
+    return np.inf if by > reach else once + by * unit
 
 
 def value_cost(x, node, column, nodes, moves):
-    up, down, appear = moves.price[column]
+    up, down, appear, once, reach = moves.price[column]
     stays_missing, opened = nodes.flags[node]
     if math.isnan(x):
         return 0.0 if stays_missing else appear if opened else np.inf
     if moves.categorical[column]:
         return 0.0 if nodes.allowed[node, int(x)] else up if opened else np.inf
-    return number_cost(x, *nodes.box[node], up, down)
+    return number_cost(x, *nodes.box[node], up, down, once, reach)
 
 
 def nearest_value(x, node, column, nodes, moves):
@@ -127,11 +129,18 @@ def move_rows_into(X, where, nodes, moves):
 
 
 # ---- cases ----
-def random_perturbation(rng, space, **others):
-    """Costs of all sorts: free, frozen, one-sided, missing values that may appear."""
+def random_perturbation(rng, space, counted=False, **others):
+    """Costs of all sorts: free, frozen, one-sided, missing values that may appear.
+
+    With `counted`, the number of values that change may count, within a radius or not.
+    """
     names = list(space.names)
     given = {name: float(rng.choice([0.0, 0.3, 1.0, 2.5])) for name in names if rng.random() < 0.9}
     kind = "radius" if rng.integers(2) else "step_cost"
+    if counted and rng.integers(2):
+        kind = "change_cost"
+        if rng.integers(2):
+            others["radius"] = {name: float(rng.choice([0.2, 0.7, 1.5, 40.0])) for name in names}
     numbers = [column.name for column in space if not column.is_categorical]
     return Perturbation(
         **{kind: given},
@@ -149,10 +158,10 @@ def tables(case):
     tree = random_tree(
         rng, n_leaves=int(rng.integers(1, 12)), single_precision=bool(rng.integers(2))
     )
-    moves = random_perturbation(rng, tree.space).moves(tree.space)
+    moves = random_perturbation(rng, tree.space, counted=True).all_moves(tree.space)
     rows = np.asarray(tree.space.encode(random_rows(rng, tree, max(case.n, 1))), float)
     table = MoveTable(moves.prices, moves.categorical, moves.largest)
-    return tree, rows, _node_table(tree, moves), table
+    return tree, rows, node_table(Splits.of(tree), moves), table
 
 
 def for_narrow_nodes(case):
@@ -191,7 +200,7 @@ def for_moving(case):
 CASES = {
     "narrow_nodes": for_narrow_nodes,
     "only_labels": lambda case: case.shape(),
-    "number_cost": lambda case: tuple(case.rng.choice([-1.0, 0.0, 0.5, 2.0, 3.0], 7)),
+    "number_cost": lambda case: tuple(case.rng.choice([-1.0, 0.0, 0.5, 2.0, 3.0], 9)),
     "value_cost": for_value,
     "nearest_value": for_nearest_value,
     "nearest_change": for_rows,

@@ -16,6 +16,12 @@ from steadytree.robustness.robust_tree import RobustTreeClassifier
 from steadytree.robustness.shift import shift_accuracy
 from steadytree.stability.stable_tree import StableTreeClassifier
 
+# noise of all sorts is sampled, also such that moves nothing, and rows with unknown categories
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the noise is less than one step"),
+    pytest.mark.filterwarnings("ignore:column .* the model does not know"),
+]
+
 NUMBERS = ["size", "count", "flag", "rank"]
 
 

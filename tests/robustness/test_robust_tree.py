@@ -101,6 +101,7 @@ def every_tree(X, y, moves, high):
         yield tree, attack_costs(tree, X, y, moves, points)
 
 
+@pytest.mark.filterwarnings("ignore:the noise is less than one step")
 @pytest.mark.parametrize("local_search", [True, False])
 @pytest.mark.parametrize("block", range(4))
 def test_no_tree_is_better(block, local_search, monkeypatch):

@@ -142,7 +142,7 @@ Trust = Annotated[
     typer.Option("--trust", help="Read pickle and joblib files, which can run any code."),
 ]
 Noise = Annotated[
-    MayRead, option("FILE", "Perturbation of the inputs (TOML); default: 2% of each range.")
+    MayRead, option("FILE", "Perturbation of the inputs (TOML); default: 2% of usual ranges.")
 ]
 MaxLeaves = Annotated[int, typer.Option(min=2, max=32, help="Most leaves of a steady tree.")]
 MaxDepth = Annotated[int, typer.Option(min=1, max=30, help="Maximum depth of the tree.")]

@@ -29,7 +29,8 @@ from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
-from steadytree.robustness.certify import Certificate, certify, thin_curve
+from steadytree.robustness.certificate import Certificate, thin_curve
+from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation, usual_perturbation
 from steadytree.stability.removal import affordable, fresh, is_repeatable
 from steadytree.stability.sensitivity import average_sensitivity, mean_interval
@@ -157,7 +158,8 @@ def compare_learners(
             f"has {counts.min()}: leave it out, or ask for fewer folds."
         )
     sample = rows.features.native
-    noise = settings.perturbation or usual_perturbation(sample)
+    stated = settings.perturbation
+    noise = usual_perturbation(sample) if stated is None else stated.scaled_to(sample)
     learners = make_learners(models, sample, labels, settings)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
     parts = list(folds.split(np.zeros(len(labels)), labels))
@@ -180,7 +182,7 @@ def compare_learners(
     return Results(
         tuple(results),
         noise,
-        settings.perturbation is not None,
+        stated is not None,
         len(labels),
         n_folds,
         settings.max_depth,
@@ -283,7 +285,7 @@ def _measure_fold(
         answers = Answers(model.classes_, truth, shares.argmax(axis=1), shares)
         return _Fold(summarise_answers(answers), None, None, model.predict(X), seconds)
     fitted = as_scorecard(model) or as_tree(model, X)
-    found = accuracy(model, rows, truth), certify(model, rows, truth, noise)
+    found = accuracy(model, rows, truth), certificate_of(model, rows, truth, noise)
     return _Fold(*found, fitted, fitted.predict(X), seconds)
 
 

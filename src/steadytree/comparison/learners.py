@@ -183,7 +183,8 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
     if name == "robust":
         from steadytree.robustness.robust_tree import RobustTreeClassifier  # and its search
 
-        noise = settings.perturbation or usual_perturbation(X)
+        stated = settings.perturbation
+        noise = usual_perturbation(X) if stated is None else stated.scaled_to(X)
         return RobustTreeClassifier(
             min(depth, 2),
             noise,

@@ -133,7 +133,8 @@ class FeatureSpace:
 
         A column of numbers is binary where its type in X is bool, and integer where that type is
         integer or, for the space of a fitted model, where the model knows it as such. It is numeric
-        elsewhere, and wherever the space saw a fraction when it was made.
+        elsewhere, and wherever the space saw a fraction when it was made. What a fitted model knows
+        as binary, from 0 and 1 alone, stays so.
         """
         table = Table.read(X).select(self.names)
         types = table.types or (None,) * len(self)
@@ -246,7 +247,7 @@ class FeatureSpace:
 
 
 def _typed(column: Column, type_: str | None, fitted: bool) -> Column:
-    if column.kind in ("categorical", "numeric"):
+    if column.kind in ("categorical", "numeric") or (fitted and column.kind == "binary"):
         return column
     kind: Kind = "integer" if fitted or type_ is not None else "numeric"
     return replace(column, kind="binary" if type_ == "binary" else kind)

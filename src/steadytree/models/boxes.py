@@ -84,12 +84,17 @@ class Boxes:
 def exact_thresholds(tree: Tree) -> NDArray[np.float64]:
     """Thresholds t' with ``x <= t'`` in float64 exactly where the tree sends x left.
 
-    For a single-precision tree that is the largest float64 that rounds to a float32 not above
-    the threshold: the midpoint to the next float32 when ties round down to it, else just below.
+    For a single-precision tree `double_thresholds` gives them.
     """
-    if not tree.single_precision:
-        return tree.threshold
-    thresholds = tree.threshold.copy()
+    return double_thresholds(tree.threshold) if tree.single_precision else tree.threshold
+
+
+def double_thresholds(given: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest float64 that rounds to a float32 not above each threshold.
+
+    That is the midpoint to the next float32 when ties round down to it, else just below.
+    """
+    thresholds = given.copy()
     finite = np.isfinite(thresholds)
     with np.errstate(over="ignore"):
         below = thresholds[finite].astype(np.float32)

@@ -61,6 +61,22 @@ def pipeline_tree(pipeline: Any, tree: Tree, X: Any = None) -> Tree:
     Predictions are those of the pipeline on float64 columns, bit for bit. A tree sends categories
     that it does not know where missing values go; where the pipeline does not, a note names them.
     """
+    splits = raw_splits(pipeline, tree, X)
+    return _assemble(tree, splits.sides, splits.position, splits.space, splits.note)
+
+
+class RawSplits(NamedTuple):
+    """The splits of a tree at the end of a pipeline over the columns that the pipeline is given."""
+
+    sides: dict[int, Side]  # of each inner node
+    position: list[int]  # in the space, of each column that the tree sees
+    space: FeatureSpace
+    note: str
+    categories: dict[int, list[Any]]  # by position, as the pipeline is given them
+
+
+def raw_splits(pipeline: Any, tree: Tree, X: Any = None) -> RawSplits:
+    """Which values of raw columns go left at each split; a step that mixes columns is refused."""
     from steadytree.models.preprocessing import follow, not_a_tree
 
     before = follow(pipeline)
@@ -83,7 +99,9 @@ def pipeline_tree(pipeline: Any, tree: Tree, X: Any = None) -> Tree:
     if apart:
         listed = quote(shown[j] for j in apart)
         note = f"{note} Unseen categories of {listed} go with missing values here.".strip()
-    return _assemble(tree, sides, [used.index(j) for j in raw_of], columns, note)
+    position = {j: k for k, j in enumerate(used)}
+    known = {position[j]: values for j, values in categories.items() if j in position}
+    return RawSplits(sides, [position[j] for j in raw_of], columns, note, known)
 
 
 def as_rows(names: Sequence[str] | None, columns: Sequence[NDArray[Any]]) -> Any:

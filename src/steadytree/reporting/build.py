@@ -20,6 +20,7 @@ from steadytree.models.tree import Tree
 from steadytree.reporting import sections
 from steadytree.reporting.checks import is_missing
 from steadytree.reporting.data_set import Origin, made_with
+from steadytree.reporting.ensemble import build_ensemble
 from steadytree.reporting.findings.rules import make_findings
 from steadytree.reporting.findings.screening import protected_groups, screen
 from steadytree.reporting.formatting import (
@@ -47,6 +48,9 @@ def build_report(
     table = Table.read(X)
     table.check_not_empty()
     fitted = as_model(model, X)
+    if options.perturbation is not None:  # shares of ranges are those of the training rows
+        known = table if options.train is None else options.train.table
+        options = replace(options, perturbation=options.perturbation.scaled_to(known))
     if options.previous is not None:
         _check_change(fitted)
     given: Any = Dataset.of(X)
@@ -180,6 +184,10 @@ def _sections(
     ):  # a stated one is always measured
         options.on_progress("measuring robustness", 0.55)
         robustness = sections.build_robustness(model, fitted, *rows, options)
+    ensemble = None
+    if isinstance(fitted, BlackBox) and (full or options.perturbation is not None):
+        options.on_progress("verifying the ensemble", 0.55)
+        ensemble = build_ensemble(model, *rows, options)
     options.on_progress("measuring separability", 0.6)
     separation = sections.build_separation(*rows, options) if full else None
     options.on_progress("measuring stability under retraining", 0.65)
@@ -189,6 +197,7 @@ def _sections(
     options.on_progress("measuring validity", 0.9)
     return {
         "robustness": robustness,
+        "ensemble": ensemble,
         "separation": separation,
         "stability": stability,
         "change": change,

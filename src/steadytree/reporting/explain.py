@@ -28,7 +28,8 @@ from steadytree.reporting.formatting import (
 from steadytree.reporting.html import render_explanation
 from steadytree.reporting.svg.sheet import interval_of
 from steadytree.reporting.wording import describe_split
-from steadytree.robustness.certify import Certificate, Step, certify
+from steadytree.robustness.certificate import Certificate, Step
+from steadytree.robustness.certify import certificate_of, used_columns
 from steadytree.robustness.perturbation import Perturbation
 
 SHARES_OF_RANGE = (
@@ -205,7 +206,7 @@ def explain(
     decision = fitted.predict(table)[0]
     # certify reads kinds of columns off a scikit-learn tree itself
     certified = model if is_a(model, "sklearn.tree", "DecisionTreeClassifier") else fitted
-    least = certify(certified, table, [decision], perturbation)
+    least = certificate_of(certified, table, [decision], perturbation)
     x = least.rows[0]
     probability, interval, n_rows = _probability(fitted, x, int(least.answer[0]))
     if isinstance(fitted, Scorecard):
@@ -240,13 +241,6 @@ def range_costs(space: FeatureSpace) -> Perturbation:
     )
 
 
-def columns_of(model: Tree | Scorecard) -> list[int]:
-    """Indices of the columns that a model uses."""
-    if isinstance(model, Tree):
-        return sorted(set(model.feature[model.feature >= 0].tolist()))
-    return sorted({condition.feature for condition in model.conditions})
-
-
 def one_row(row: Any, model: Tree | Scorecard) -> Table:
     """A table of one row, whatever form the row has."""
     if not isinstance(row, Mapping) and getattr(row, "ndim", None) == 1 and hasattr(row, "to_dict"):
@@ -262,7 +256,7 @@ def one_row(row: Any, model: Tree | Scorecard) -> Table:
 
 
 def _named_row(row: dict[str, Any], model: Tree | Scorecard) -> Table:
-    names, used = model.space.names, columns_of(model)
+    names, used = model.space.names, used_columns(model)
     absent = [names[j] for j in used if names[j] not in row]
     if absent:
         raise ValueError(
@@ -290,10 +284,10 @@ def _changes(
     if found is None:
         return ()
     names, alone = fitted.space.names, []
-    for j in columns_of(fitted):
+    for j in used_columns(fitted):
         others = [name for name in names if name != names[j]]
         single = replace(noise, frozen=tuple({*noise.frozen, *others}))
-        own = _change(certify(certified, table, fitted.classes[least.answer], single))
+        own = _change(certificate_of(certified, table, fitted.classes[least.answer], single))
         if own is not None and (own.size, own.steps) != (found.size, found.steps):
             alone.append(own)
     return (found, *sorted(alone, key=lambda one: one.size))
@@ -375,7 +369,7 @@ def _to_leave(tree: Tree, table: Table, noise: Perturbation) -> float:
     value[:, 0] = 1.0
     value[leaves] = np.eye(len(leaves))
     named = replace(tree, classes=np.arange(len(leaves)), value=value)
-    return float(certify(named, table, named.predict(table), noise).distance[0])
+    return float(certificate_of(named, table, named.predict(table), noise).distance[0])
 
 
 def _lead(card: Scorecard, x: NDArray[np.float64]) -> float:

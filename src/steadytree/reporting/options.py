@@ -84,9 +84,7 @@ RULES = {
     "max_robustness_loss": Rule("accuracy lost under the worst perturbation"),
     "max_protected_columns": Rule("columns used that look protected", is_share=False),
     "max_single_column_auc": Rule("AUC of the best column by itself"),
-    "max_outlier_noise": Rule(
-        "default perturbation against a column's usual spread", is_share=False
-    ),
+    "max_outlier_noise": Rule("2 % of a column's range against its usual spread", is_share=False),
     "max_drift": Rule("population stability index against the training rows", is_share=False),
 }
 
@@ -287,7 +285,7 @@ class ReportOptions:
     learner: Any = None  # unfitted learner that gave the model, for retraining
     train: Dataset | None = None  # the rows that the model was fitted on
     whole: Tree | None = None  # what the learner fits to all of them, where it is known
-    perturbation: Perturbation | None = None  # by default 2 % of each column's range
+    perturbation: Perturbation | None = None  # by default 2 % of each column's usual range
     limits: Limits | None = None
     groups: Mapping[str, Any] = field(default_factory=dict)  # labels of the rows, by name
     protected: Sequence[str] = ()  # groups that nobody asked for

@@ -33,7 +33,7 @@ from steadytree.reporting.svg.scorecard import plot_scorecard
 from steadytree.reporting.svg.tree import plot_tree
 from steadytree.reporting.text import comparison_text, indented_rules, scorecard_text
 from steadytree.reporting.wording import build_nodes
-from steadytree.robustness.certify import Certificate, thin_curve
+from steadytree.robustness.certificate import Certificate, thin_curve
 from steadytree.stability.curve import StabilityCurve
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
 from steadytree.stability.refits import Refits, ScorecardRefits

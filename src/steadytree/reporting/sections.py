@@ -28,7 +28,8 @@ from steadytree.reporting.interactive.sliders import (
 from steadytree.reporting.leave_one_out import build_leave_one_out
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
-from steadytree.robustness.certify import certify, thin_curve
+from steadytree.robustness.certificate import thin_curve
+from steadytree.robustness.certify import certificate_of, used_columns
 from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation, usual_perturbation
 from steadytree.stability.refits import (
     KEPT,
@@ -165,10 +166,12 @@ def build_robustness(
     noise = _noise(rows.features, options)
     if noise is None:
         return None
-    found = certify(model, rows.features, rows.labels, noise)
+    found = certificate_of(model, rows.features, rows.labels, noise)
     sizes, shares = thin_curve(found.right, found.distance)
     return {
         "note": " ".join(filter(None, [rows.note, _fixed_note(fitted, noise)])),
+        "notes": [one_line(one) for one in found.notes],
+        "radii": _radii(fitted, noise),
         "n_rows": len(rows.labels),
         "stated": options.perturbation is not None,
         "usual_share": NOISE_SHARE,
@@ -199,12 +202,9 @@ def _noise(X: Any, options: ReportOptions) -> Perturbation | None:
 
 def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
     """A sentence where columns are used about that the noise does not touch."""
-    if isinstance(fitted, Tree):
-        noun, features = "tree", fitted.feature[fitted.feature >= 0]
-    else:
-        noun, features = "risk score", np.array([c.feature for c in fitted.conditions], np.int64)
-    used = np.unique(features)
-    moves = noise.moves(fitted.space)
+    noun = "tree" if isinstance(fitted, Tree) else "risk score"
+    used = np.array(used_columns(fitted), np.int64)
+    moves = noise.all_moves(fitted.space)
     fixed = used[np.isinf(np.minimum(moves.up, moves.down))[used]]
     if not len(fixed):
         return ""
@@ -214,6 +214,16 @@ def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
         f"The perturbation does not change {len(fixed)} of the {len(used)} columns that the {noun} "
         f"uses: {', '.join(names)}{more}."
     )
+
+
+def _radii(fitted: Tree | Scorecard, noise: Perturbation) -> list[dict[str, str]]:
+    """How far columns that the model uses may be off, in their own units."""
+    if not isinstance(noise.radius, dict):
+        return []
+    used = [fitted.space.names[j] for j in used_columns(fitted)]
+    moved = [(name, noise.radius.get(name)) for name in used]
+    shown = [(name, radius) for name, radius in moved if radius][:MOST_COLUMNS]
+    return [{"name": one_line(name), "radius": f"{radius:.3g}"} for name, radius in shown]
 
 
 def build_separation(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:

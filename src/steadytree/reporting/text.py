@@ -235,7 +235,7 @@ def comparison_view(formatted: dict[str, Any], keys: Collection[str] = ()) -> Re
         for row in formatted["rows"]
         for note in row["notes"]
     ]
-    noise = "" if formatted["perturbation_stated"] else " Perturbation: 2 % of each column's range."
+    noise = "" if formatted["perturbation_stated"] else " Perturbation: 2 % of usual ranges."
     below = f"{folds} {formatted['note']}".strip() + f"{noise} * best of the column, ≈ sampled."
     cautions = [Text(caution) for caution in formatted.get("cautions", ())]
     headline = Text(formatted["headline"])

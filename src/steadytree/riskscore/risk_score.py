@@ -24,7 +24,7 @@ from steadytree.riskscore.banded_score import check_decision, described, fit_ban
 from steadytree.riskscore.candidates import USUAL, LabelledRows
 from steadytree.riskscore.condition_score import NO_LIMIT, fit_conditions
 from steadytree.riskscore.pool import ScorecardPool
-from steadytree.robustness.certify import certify
+from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation
 
 PARAMETERS: Parameters = {
@@ -265,7 +265,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         if self.noise_ > 0:
             still = {column.name: 0.0 for column in data.space if column.is_categorical}
             moves = Perturbation(radius={**moved, **still}, whole=[])
-            found = certify(self.card_, rows, data.classes[data.labels], moves)
+            found = certificate_of(self.card_, rows, data.classes[data.labels], moves)
             correct = found.right & (found.distance > moves.spend(1.0))
         self.certified_accuracy_ = float(np.average(correct, weights=data.weights))
 

@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
@@ -11,64 +11,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree._base.validation import OneOf
+from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.validation import Integer, OneOf
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import quote
+from steadytree.data.table import Table, quote
+from steadytree.robustness import readings
+from steadytree.robustness.moves import (
+    COSTS,
+    TOLERANCE,
+    Moves,
+    certainty_cost,
+    check_costs,
+    check_groups,
+    check_names,
+    checked_names,
+    is_number,
+    moves_of,
+)
 
 NOISE_SHARE = 0.02  # of a column's range, where no perturbation is given
-
-
-@dataclass(frozen=True, eq=False)
-class Moves:
-    """What one unit costs in each column; infinity where it does not move."""
-
-    # (p,): cost of rising or falling by one unit; both hold the cost of another category
-    up: NDArray[np.float64]
-    down: NDArray[np.float64]
-    missing: NDArray[np.float64]  # (p,): cost of a missing value becoming any value
-    low: NDArray[np.float64]  # (p,): values do not leave [low, high]
-    high: NDArray[np.float64]
-    integer: NDArray[np.bool_]  # (p,): columns that move in whole steps
-    categorical: NDArray[np.bool_]
-    largest: bool  # whether the largest cost over columns counts, else their sum
-
-    @property
-    def prices(self) -> NDArray[np.float64]:
-        """Costs (p, 3) of one unit up, one down, and of a missing value."""
-        return np.stack([self.up, self.down, self.missing], axis=1)
-
-    def ends(
-        self, column: Any, low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Least and greatest value at which a move into ``low < x <= high`` of a column may end."""
-        # All three broadcast to one length. No value fits where the least is above the greatest.
-        integer = self.integer[column]
-        least = np.where(integer, np.floor(low) + 1.0, np.nextafter(low, np.inf))
-        greatest = np.where(integer, np.floor(high), high)
-        # nextafter(-inf) is the least finite number, which bounds nothing
-        least = np.where(np.isneginf(low), -np.inf, least)
-        lowest = np.where(integer, np.ceil(self.low[column]), self.low[column])
-        highest = np.where(integer, np.floor(self.high[column]), self.high[column])
-        least = np.maximum(least, lowest)
-        # beyond the greatest number there is nothing to move to, as past a threshold of infinity
-        return least, np.where(np.isposinf(least), -np.inf, np.minimum(greatest, highest))
-
-    def by_fractions(
-        self, rows: NDArray[np.float64]
-    ) -> Iterator[tuple[NDArray[np.int64], "Moves"]]:
-        """Indices of rows with the moves they may make: a fraction moves to any number."""
-        # each row is looked at by itself, so that none depends on what others hold
-        fractions = self.integer & (rows != np.floor(rows)) & ~np.isnan(rows)
-        if not fractions.any():
-            yield np.arange(len(rows)), self
-            return
-        patterns, group = np.unique(fractions, axis=0, return_inverse=True)
-        for k, pattern in enumerate(patterns):
-            yield np.flatnonzero(group.ravel() == k), replace(self, integer=self.integer & ~pattern)
-
-
-TOLERANCE = 1e-9  # a cost that exceeds the budget by rounding alone is within it
-NAMING = ("radius", "step_cost", "frozen", "direction", "missing_cost", "bounds", "whole")
 PerFeature = Mapping[str, float] | float | None
 
 
@@ -76,18 +37,24 @@ PerFeature = Mapping[str, float] | float | None
 class Perturbation:
     """How far, at what cost and in which direction inputs may move.
 
-    Give one of `radius` and `step_cost`. With `radius` the size of a move is its largest
-    coordinate, each in units of that feature's radius (l_inf): size 1 is the declared radius.
-    With `step_cost` it is the sum over features of cost times distance moved (weighted l1).
+    Give one of `radius`, `step_cost` and `change_cost`. With `radius` the size of a move is its
+    largest coordinate, each in units of that feature's radius (l_inf): size 1 is the declared
+    radius. With `step_cost` it is the sum over features of cost times distance moved (weighted l1),
+    with `change_cost` the sum of the costs of the features that move at all (weighted l0).
     Distances are in the feature's own units; integer columns move in whole steps (see `whole`),
     and a changed category counts as one step. A feature that is not named does not move.
 
     Parameters
     ----------
-    radius : mapping of name to float, or float for every feature, optional
-        How far a feature may be off; 0 does not move.
+    radius : mapping of name to float or str, or one for every feature, optional
+        How far a feature may be off; 0 does not move. ``"5 %"`` is a share of the column's range
+        between its quantiles of 2.5 and 97.5 %, ``"0.5 sd"`` are standard deviations: `scaled_to`
+        says of which rows. One such text for every feature is for numbers; categories and columns
+        of 0 and 1 then stay. Beside `change_cost` it limits how far a feature moves.
     step_cost : mapping of name to float, or float for every feature, optional
         Cost of moving by one unit; infinity does not move.
+    change_cost : mapping of name to float, or float for every feature, optional
+        Cost of another value, however far away; infinity does not move. See `wrong_values`.
     frozen : sequence of str
         Features that do not move, whatever other parameters say; missing values stay missing.
     direction : mapping of name to {"both", "up", "down"}
@@ -109,6 +76,13 @@ class Perturbation:
     scope : {"row", "mean", "total"}, default="row"
         Whether every row may spend the budget, all rows together the budget times their number,
         or all rows together the budget.
+    one_hot : sequence of sequences of str, or "auto"
+        Groups of 0/1 columns of which exactly one is 1, such as those of an encoder: they move as
+        one category does, at the common cost of their columns, and stay possible. "auto"
+        recognises them by `scaled_to`: names that begin alike, and exactly one 1 in each row.
+    together : sequence of sequences of str
+        Groups of numbers that move together, all by the same share of their radius up or all down,
+        such as readings of one instrument. Columns of whole numbers need equal radii.
 
     Examples
     --------
@@ -121,7 +95,7 @@ class Perturbation:
     ValueError: step_cost of 'age' must be a number of at least 0, got -1: ...
     """
 
-    radius: PerFeature = None
+    radius: Mapping[str, float | str] | float | str | None = None
     step_cost: PerFeature = None
     frozen: Sequence[str] = ()
     direction: Mapping[str, str] = field(default_factory=dict)
@@ -130,24 +104,36 @@ class Perturbation:
     whole: Sequence[str] | None = None
     budget: float | None = None
     scope: Literal["row", "mean", "total"] = "row"
+    change_cost: PerFeature = None
+    one_hot: Sequence[Sequence[str]] | Literal["auto"] = ()
+    together: Sequence[Sequence[str]] = ()
 
     def __post_init__(self) -> None:
-        if (self.radius is None) == (self.step_cost is None):
-            raise ValueError("Perturbation: give one of radius and step_cost, the other not.")
-        if self.radius is not None and self.budget is None:
+        given = tuple(name for name in COSTS if getattr(self, name) is not None)
+        if len(given) != 1 and given != ("radius", "change_cost"):
+            raise ValueError(
+                "Perturbation: give one of radius and step_cost, the other not, or change_cost, "
+                f"alone or with radius; got {quote(given) or 'none'}."
+            )
+        if given == ("radius",) and self.budget is None:
             object.__setattr__(self, "budget", 1.0)
-        for parameter in ("radius", "step_cost", "missing_cost"):
-            _check_costs(parameter, getattr(self, parameter))
+        for parameter in (*COSTS, "missing_cost"):
+            check_costs(parameter, getattr(self, parameter))
         if self.budget is not None and not (is_number(self.budget) and 0 <= self.budget < np.inf):
             raise ValueError(f"budget must be a finite number of at least 0, got {self.budget!r}.")
         OneOf("row", "mean", "total").check(self.scope, "scope")
         for parameter in ("frozen", "whole"):
-            if getattr(self, parameter) is not None:
-                object.__setattr__(self, parameter, _names(parameter, getattr(self, parameter)))
+            listed = getattr(self, parameter)
+            if listed is not None:
+                object.__setattr__(self, parameter, checked_names(parameter, listed))
         for parameter in ("direction", "missing_cost", "bounds"):
             given = getattr(self, parameter)
             if not isinstance(given, Mapping):
                 raise ValueError(f"{parameter} must map names to values, got {given!r}.")
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        """Refuse what is said of single columns or groups of them and means nothing."""
         for name, way in self.direction.items():
             OneOf("both", "up", "down").check(way, f"direction of {name!r}")
         for name, pair in self.bounds.items():
@@ -156,6 +142,42 @@ class Perturbation:
                 raise ValueError(f"bounds of {name!r} must be two numbers in order, got {pair}.")
         pairs = {name: tuple(pair) for name, pair in self.bounds.items()}
         object.__setattr__(self, "bounds", pairs)
+        flags = () if self.one_hot == "auto" else check_groups("one_hot", self.one_hot)
+        groups = check_groups("together", self.together)
+        if groups and self.norm != "l_inf":
+            raise ValueError("together needs radius alone: columns share a part of their radius.")
+        check_groups("together and one_hot", (*groups, *flags))
+        object.__setattr__(self, "together", groups)
+        if self.one_hot != "auto":
+            object.__setattr__(self, "one_hot", flags)
+
+    @classmethod
+    def wrong_values(
+        cls, most: int, columns: Sequence[str] | None = None, **others: Any
+    ) -> "Perturbation":
+        """At most so many values of a row are wrong, and each of them may be any value.
+
+        The size of a move is the number of values that change (l0); `radius` limits how far each of
+        them may be off.
+
+        Parameters
+        ----------
+        most : int
+            Wrong values a row.
+        columns : sequence of str, optional
+            Columns that may be wrong; by default all.
+        **others
+            Further parameters, such as `radius`, `frozen` or `bounds`.
+
+        Examples
+        --------
+        >>> noise = Perturbation.wrong_values(2, radius="10 %")
+        >>> noise.change_cost, noise.budget, noise.norm
+        (1.0, 2.0, 'l0')
+        """
+        Integer(0).check(most, "wrong_values")
+        costs: PerFeature = 1.0 if columns is None else dict.fromkeys(columns, 1.0)
+        return cls(change_cost=costs, budget=float(most), **others)
 
     @classmethod
     def from_certainty(
@@ -195,7 +217,7 @@ class Perturbation:
         """Read the parameters from a TOML file.
 
         Its keys are the parameters' names; a table ``[certainty]`` with the key ``confidence``
-        beside stands for `from_certainty`.
+        beside stands for `from_certainty`, and ``wrong_values`` for the method of that name.
         """
         file = Path(path)
         if not file.is_file():
@@ -210,7 +232,7 @@ class Perturbation:
     def from_dict(cls, values: Mapping[str, Any], source: str = "perturbation") -> "Perturbation":
         """Make it from plain values, as a TOML file holds them."""
         estimated = {"certainty", "confidence"}
-        known = {item.name for item in fields(cls)} | estimated
+        known = {item.name for item in fields(cls)} | estimated | {"wrong_values"}
         unknown = [key for key in values if key not in known]
         if unknown:
             raise ValueError(
@@ -219,9 +241,14 @@ class Perturbation:
         if "certainty" not in values:
             if "confidence" in values:
                 raise ValueError(f"{source}: confidence needs a table [certainty] beside it.")
-            return cls(**values)
+            if "wrong_values" not in values:
+                return cls(**values)
+            if {"change_cost", "budget"} & set(values):
+                raise ValueError(f"{source}: wrong_values sets change_cost and budget itself.")
+            given = {key: value for key, value in values.items() if key != "wrong_values"}
+            return cls.wrong_values(values["wrong_values"], **given)
         rest = {key: value for key, value in values.items() if key not in estimated}
-        fixed = [key for key in ("radius", "step_cost", "budget", "scope") if key in rest]
+        fixed = [key for key in (*COSTS, "wrong_values", "budget", "scope") if key in rest]
         if fixed:
             raise ValueError(f"{source}: certainty sets {quote(fixed)} itself: drop one of them.")
         if "confidence" not in values:
@@ -251,15 +278,71 @@ class Perturbation:
         first, second : array-like or frames of the same shape
             Row i of both is the same thing; pairs with a missing value are left out.
         """
-        from steadytree.robustness.shift import estimate_certainty, estimate_radius
-
         if confidence is None:
-            return cls(radius=estimate_radius(first, second, coverage), **others)
-        return cls.from_certainty(estimate_certainty(first, second), confidence, **others)
+            return cls(radius=readings.estimate_radius(first, second, coverage), **others)
+        certainty = readings.estimate_certainty(first, second)
+        return cls.from_certainty(certainty, confidence, **others)
+
+    @classmethod
+    def from_repeated(cls, X: Any, by: str, **others: Any) -> "Perturbation":
+        """Estimate it from repeated measurements in one table.
+
+        Rows with the same value of the column `by` are readings of the same thing; they are
+        taken in pairs, in their order, and treated as `from_readings` does, which has the
+        parameters.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> X = pd.DataFrame({"who": ["a", "a", "b", "b"], "pulse": [70, 74, 81, 80]})
+        >>> Perturbation.from_repeated(X, by="who", coverage=0.5).radius
+        {'pulse': 4.0}
+        """
+        return cls.from_readings(*readings.repeated_pairs(X, by), **others)
 
     @property
-    def norm(self) -> Literal["l_inf", "l1"]:
+    def norm(self) -> Literal["l_inf", "l1", "l0"]:
+        if self.change_cost is not None:
+            return "l0"
         return "l_inf" if self.radius is not None else "l1"
+
+    @property
+    def relative_to_rows(self) -> bool:
+        """Whether it is stated in shares of ranges or standard deviations, or "auto"."""
+        each = self.radius.values() if isinstance(self.radius, Mapping) else [self.radius]
+        return self.one_hot == "auto" or any(isinstance(one, str) for one in each)
+
+    def scaled_to(self, X: Any) -> "Perturbation":
+        """The same in the columns' own units, measured on rows such as the training rows.
+
+        No single value decides: see `radius`, and values farther than three interquartile ranges
+        from the quartiles are no part of a standard deviation.
+
+        Examples
+        --------
+        >>> X = [[float(k)] for k in range(101)]
+        >>> Perturbation(radius="5 %").scaled_to(X).radius
+        {'x0': 4.8}
+        """
+        if not self.relative_to_rows:
+            return self
+        table, given = Table.read(X), self.radius
+        groups = readings.recognise_one_hot(table) if self.one_hot == "auto" else self.one_hot
+        if isinstance(given, Mapping):
+            known = table.names or tuple(f"x{j}" for j in range(table.n_columns))
+            check_names("radius", given, known)
+        space = FeatureSpace.observe(table)
+        values = np.asarray(space.encode(table), np.float64)
+        if isinstance(given, str):
+            moved = [c for c in space if not c.is_categorical and c.kind != "binary"]
+            given = {column.name: given for column in moved}
+        if isinstance(given, Mapping):
+            columns = {column.name: (column, values[:, j]) for j, column in enumerate(space)}
+            given = {
+                name: readings.in_units(one, *columns[name]) if isinstance(one, str) else one
+                for name, one in given.items()
+            }
+        return replace(self, radius=given, one_hot=groups)
 
     def spend(self, total_weight: float) -> float:
         """The budget of one row, or of all rows together where it is shared."""
@@ -270,46 +353,23 @@ class Perturbation:
         spent = self.budget * (total_weight if self.scope == "mean" else 1.0)
         return float(spent + TOLERANCE * max(1.0, spent))
 
-    def moves(self, space: FeatureSpace) -> Moves:
-        """Costs per column of a space, checked against it."""
-        for parameter in NAMING:
-            given = getattr(self, parameter)
-            if isinstance(given, Mapping | list | tuple):
-                advice = ": use the names the tree was learned with."
-                check_names(parameter, given, space.names, advice)
-        up, down, missing, low, high = np.full((5, len(space)), np.inf)
-        low *= -1
-        for j, column in enumerate(space):
-            cost, way = self._unit_cost(column.name), self.direction.get(column.name, "both")
-            if column.is_categorical and way != "both":
-                raise ValueError(
-                    f"direction of {column.name!r} is {way!r}, but its categories have no order."
-                )
-            if column.is_categorical and column.name in self.bounds:
-                raise ValueError(f"bounds of {column.name!r}: its categories have no order.")
-            up[j] = np.inf if way == "down" else cost
-            down[j] = np.inf if way == "up" else cost
-            if column.name not in self.frozen:
-                missing[j] = self.missing_cost.get(column.name, np.inf)
-            if column.kind == "binary":
-                low[j], high[j] = 0.0, 1.0
-            if column.name in self.bounds:
-                low[j], high[j] = self.bounds[column.name]
-        known = [column.name for column in space if column.kind in ("integer", "binary")]
-        declared = known if self.whole is None else self.whole
-        integer = np.array([column.name in declared for column in space])
-        largest = self.radius is not None
-        return Moves(up, down, missing, low, high, integer, space.categorical, largest)
+    @property
+    def is_separate(self) -> bool:
+        """Whether each column moves by itself, at a cost for each unit."""
+        return self.change_cost is None and not self.one_hot and not self.together
 
-    def _unit_cost(self, name: str) -> float:
-        """Cost of one unit; infinity for what does not move."""
-        given = self.radius if self.radius is not None else self.step_cost
-        value = given.get(name) if isinstance(given, Mapping) else given
-        if value is None or name in self.frozen:
-            return np.inf
-        if self.radius is None:
-            return float(value)
-        return 1.0 / value if value > 0 else np.inf
+    def moves(self, space: FeatureSpace) -> Moves:
+        """Costs per column of a space, checked against it; columns that move one by one alone."""
+        if not self.is_separate:
+            raise UnsuitableDataError(
+                "the perturbation has change_cost, one_hot or together, which certify takes and "
+                "what is asked here does not: state it by radius or step_cost of single columns."
+            )
+        return self.all_moves(space)
+
+    def all_moves(self, space: FeatureSpace, others: Sequence[str] = ()) -> Moves:
+        """As `moves`, for who treats groups itself; `others` may be named beside the space."""
+        return moves_of(self, space, others)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `from_dict` reads back."""
@@ -319,32 +379,6 @@ class Perturbation:
             for key, value in values.items()
             if value is not None and value != {} and value != ()
         }
-
-
-def check_names(
-    parameter: str, given: Iterable[str], names: Sequence[str], advice: str = "."
-) -> None:
-    """Refuse names in a parameter that are none of the columns'."""
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        known = quote(names)
-        raise ValueError(f"{parameter} names {quote(unknown)}, but the columns are {known}{advice}")
-
-
-def certainty_cost(name: str, certainty: float) -> float:
-    """Cost of a step of a feature that stays as it is with probability `certainty`."""
-    if not is_number(certainty) or not 0 < certainty <= 1:
-        raise ValueError(
-            f"certainty of {name!r} must be in (0, 1], got {certainty}: the probability that a "
-            "value is correct."
-        )
-    return np.inf if certainty == 1 else -math.log1p(-float(certainty))
-
-
-def _names(parameter: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise ValueError(f"{parameter} must be a list of names, got {given!r}.")
-    return tuple(given)
 
 
 def check_integers(noise: Perturbation, space: FeatureSpace, values: NDArray[np.float64]) -> None:
@@ -359,24 +393,6 @@ def check_integers(noise: Perturbation, space: FeatureSpace, values: NDArray[np.
             )
 
 
-def _check_costs(parameter: str, given: Any) -> None:
-    alone = {} if given is None else {"every feature": given}
-    each = given if isinstance(given, Mapping) else alone
-    most = "a finite" if parameter == "radius" else "a"
-    for name, value in each.items():
-        if not is_number(value) or not value >= 0 or (parameter == "radius" and np.isinf(value)):
-            raise ValueError(
-                f"{parameter} of {name!r} must be {most} number of at least 0, got {value!r}: "
-                "list a feature in frozen if it does not move."
-            )
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a number of Python or NumPy, and no bool."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
 def usual_perturbation(X: Any, share: float = NOISE_SHARE) -> Perturbation:
     """Every number may move by a share of its column's range; text and 0/1 columns stay."""
-    moved = [c for c in FeatureSpace.observe(X) if not c.is_categorical and c.kind != "binary"]
-    return Perturbation(radius={c.name: share * (c.high - c.low) for c in moved})
+    return Perturbation(radius=f"{100 * share:g} %").scaled_to(X)

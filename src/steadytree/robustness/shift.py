@@ -1,6 +1,5 @@
 """Random shifts of inputs: how large, by repeated measurements, and accuracy under them."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +10,14 @@ from scipy.signal import fftconvolve
 from sklearn.utils import check_random_state
 
 from steadytree._base.notebook import Shown
-from steadytree._base.validation import Integer, Real
-from steadytree.data.feature_space import FeatureSpace
+from steadytree._base.validation import Boolean, Integer, Real
 from steadytree.data.table import Table
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.boxes import Boxes
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
-from steadytree.robustness.certify import labelled_rows
+from steadytree.robustness.certify import labelled_rows, unknown_categories
+from steadytree.robustness.nearest import unknown_flags
 from steadytree.robustness.perturbation import certainty_cost, check_names
 
 LEAST_CERTAINTY = 0.01
@@ -59,12 +58,16 @@ def shift_accuracy(
     offset: float = 0.0,
     spread: float = 0.0,
     random_state: Any = None,
+    flip_flags: bool = True,
 ) -> ShiftAccuracy:
     """Average and worst accuracy when values shift as their certainties say.
 
     A value of feature f stays with probability q_f and moves by k whole steps, up or down, with
     probability ``q_f (1 - q_f)^k / 2`` each; a category turns into any other with equal
-    probability. Shifts of different rows and features are independent, so each row's chance of
+    probability, an unknown one into any known. A value 0 or 1 turns into the other with probability
+    ``1 - q_f``, as the same fact in words does: in columns of type bool, in those that a model of
+    ours knows as 0 and 1 alone, and in those that a scikit-learn tree splits only between 0 and 1.
+    Shifts of different rows and features are independent, so each row's chance of
     staying right is computed exactly, and the accuracy of a whole shifted data set follows a
     Poisson-binomial law, from which `repeats` are sampled: the same as shifting the rows.
 
@@ -82,6 +85,9 @@ def shift_accuracy(
     spread : float, default=0
         Certainties are sampled uniformly within this distance.
     random_state : int, RandomState or None, default=None
+    flip_flags : bool, default=True
+        Whether 0 and 1 turn into each other; if not, they shift by steps as other numbers do, as in
+        (8) of the paper, and half of the shifts leave the column.
 
     Returns
     -------
@@ -101,21 +107,50 @@ def shift_accuracy(
     Integer(1).check(repeats, "repeats")
     Real(-1, 1).check(offset, "offset")
     Real(0, 1).check(spread, "spread")
+    Boolean().check(flip_flags, "flip_flags")
     sure = _certainties(tree, certainty)
     if offset or spread:
         moved = sure + offset + (rng.uniform(-spread, spread, len(sure)) if spread else 0.0)
         # a certainty of 1 stays: the column does not shift
         sure = np.where(sure == 1.0, 1.0, np.clip(moved, LEAST_CERTAINTY, 1.0))
-    rows, truth = labelled_rows(tree, X, y, "accuracy")
-    chances = answer_chances(tree, rows, sure)[np.arange(len(rows)), truth]
+    table = Table.read(X)
+    rows, truth = labelled_rows(tree, table, y, "accuracy")
+    unknown = unknown_flags(unknown_categories(tree.space, table), rows.shape)
+    flags = flag_columns(tree, table) if flip_flags else None
+    found = answer_chances(tree, rows, sure, flags, unknown)
+    chances = found[np.arange(len(rows)), truth]
     law = count_law(chances)
     sampled = np.searchsorted(np.cumsum(law), rng.uniform(size=repeats) * law.sum(), side="right")
     return ShiftAccuracy(chances, np.minimum(sampled, len(rows)) / len(rows))
 
 
-def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:
-    """Probability (n, n_classes) of each prediction when the encoded rows shift."""
+def flag_columns(tree: Tree, table: Table) -> NDArray[np.bool_]:
+    """Columns in which 0 and 1 are no and yes."""
+    learned = not tree.single_precision  # a scikit-learn tree keeps no kinds of columns
+    kinds = [column.kind for column in tree.space.typed_like(table, fitted=learned)]
+    flags = np.array([kind == "binary" for kind in kinds])
+    if not learned:
+        for j in np.unique(tree.feature[tree.feature >= 0]):
+            at = tree.threshold[tree.feature == j]
+            flags[j] |= bool(((at >= 0.0) & (at < 1.0)).all())
+    return flags
+
+
+def answer_chances(
+    tree: Tree,
+    rows: Floats,
+    certainty: Floats,
+    flags: NDArray[np.bool_] | None = None,
+    unknown: NDArray[np.bool_] | None = None,
+) -> Floats:
+    """Probability (n, n_classes) of each prediction when the encoded rows shift.
+
+    `flags` (p,) are columns in which 0 and 1 turn into each other, `unknown` (n, p) values that are
+    categories which the tree does not know.
+    """
     boxes = Boxes.of(tree)
+    flags = np.zeros(len(tree.space), bool) if flags is None else flags
+    unknown = np.zeros(rows.shape, bool) if unknown is None else unknown
     chances = np.zeros((len(rows), len(tree.classes)))
     for leaf, label in enumerate(boxes.label):
         inside = np.ones(len(rows))
@@ -128,7 +163,15 @@ def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:
                 high, low = boxes.high[leaf, j], boxes.low[leaf, j]
                 own = step_law(steps_within(x, high), q) - step_law(steps_within(x, low), q)
                 own = np.maximum(own, 0.0)  # a box can be empty
-            inside *= np.where(np.isnan(x), boxes.missing[leaf, j], own)
+                if flags[j]:
+                    turned = np.where((low < 1.0 - x) & (1.0 - x <= high), 1.0 - q, 0.0)
+                    stays = np.where((low < x) & (x <= high), q, 0.0)
+                    own = np.where((x == 0.0) | (x == 1.0), stays + turned, own)
+            missing = boxes.missing[leaf, j]
+            if unknown[:, j].any():
+                known = boxes.categories[leaf, j, :size].mean()
+                own = np.where(unknown[:, j], q * missing + (1.0 - q) * known, own)
+            inside *= np.where(np.isnan(x) & ~unknown[:, j], missing, own)
         chances[:, label] += inside
     return np.clip(chances, 0.0, 1.0)
 
@@ -184,56 +227,3 @@ def _certainties(tree: Tree, certainty: Mapping[str, float] | float) -> Floats:
     for name, q in certainty.items():
         certainty_cost(name, q)
     return np.array([float(certainty.get(name, 1.0)) for name in names])
-
-
-def differences(first: Any, second: Any) -> dict[str, Floats]:
-    """Absolute differences per column, a changed category counting 1; missing pairs left out."""
-    one, other = Table.read(first), Table.read(second)
-    if one.n_rows != other.n_rows:
-        raise ValueError(
-            f"first has {one.n_rows} rows, second {other.n_rows}: "
-            "row i of both must be the same object."
-        )
-    space = FeatureSpace.observe(one)
-    table = other.select(space.names)
-    found = {}
-    for j, column in enumerate(space):
-        if column.is_categorical:
-            pairs = zip(one.columns[j].tolist(), table.columns[j].tolist(), strict=True)
-            both = [(a, b) for a, b in pairs if a is not None and b is not None]
-            apart = np.array([float(str(a) != str(b)) for a, b in both])
-        elif table.columns[j].dtype == object:
-            raise ValueError(
-                f"column {column.name!r} holds numbers in first and text in second: convert it."
-            )
-        else:
-            apart = np.abs(one.columns[j] - table.columns[j].astype(np.float64))
-        found[column.name] = apart[~np.isnan(apart)]
-        if len(found[column.name]) == 0:
-            raise ValueError(
-                f"column {column.name!r} has no pair of measurements: drop it, or freeze it."
-            )
-    return found
-
-
-def estimate_radius(first: Any, second: Any, coverage: float) -> dict[str, float]:
-    """Per column the least distance that covers the given share of differences."""
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must be between 0 and 1, got {coverage}.")
-    radius = {}
-    for name, apart in differences(first, second).items():
-        rank = math.ceil((len(apart) + 1) * coverage - 1e-12)
-        if rank > len(apart):
-            least = math.ceil(coverage / (1 - coverage) - 1e-9)
-            raise ValueError(
-                f"column {name!r} has {len(apart)} pairs, too few for coverage={coverage}: "
-                f"at least {least} are needed, or lower coverage."
-            )
-        radius[name] = float(np.sort(apart)[rank - 1])
-    return radius
-
-
-def estimate_certainty(first: Any, second: Any) -> dict[str, float]:
-    """Per column the probability of no move, by maximum likelihood of the geometric law."""
-    apart = differences(first, second)
-    return {name: len(steps) / (len(steps) + float(steps.sum())) for name, steps in apart.items()}

@@ -15,9 +15,9 @@ from steadytree.metrics.drift import psi
 from steadytree.models.black_box import BlackBox
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
-from steadytree.reporting.explain import columns_of
 from steadytree.reporting.formatting import label_text, one_line, plain
 from steadytree.reporting.options import ReportOptions
+from steadytree.robustness.certify import used_columns
 from steadytree.robustness.perturbation import NOISE_SHARE
 
 # words of names of columns that law or custom protects in many places
@@ -50,7 +50,7 @@ def screen(
     if isinstance(fitted, BlackBox):
         return _screen_black_box(fitted, table, truth, np.array(confusion))
     own = table.select(fitted.space.names)
-    used = columns_of(fitted)
+    used = used_columns(fitted)
     values = np.asarray(fitted.space.encode(own), np.float64)
     names = [one_line(name) for name in fitted.space.names]
     found = {
@@ -229,7 +229,7 @@ def _drift(
     pairs = list(_profile(fitted, values, names))
     if options.train is not None and options.train.n_rows >= FEWEST:
         earlier = np.asarray(fitted.space.encode(options.train.table), np.float64)
-        for j in columns_of(fitted):
+        for j in used_columns(fitted):
             old, new = (_bins(x[:, j], earlier[:, j], N_BINS) for x in (earlier, values))
             size = int(max(old.max(), new.max())) + 1
             counts = np.bincount(old, minlength=size), np.bincount(new, minlength=size)

@@ -15,7 +15,6 @@ from steadytree.models.tree import Tree
 from steadytree.reporting.explain import (
     SHARES_OF_RANGE,
     STATED,
-    columns_of,
     explain,
     range_costs,
 )
@@ -23,7 +22,8 @@ from steadytree.reporting.formatting import label_text, one_line, plain
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.svg.sheet import interval_of
 from steadytree.reporting.wording import describe_split
-from steadytree.robustness.certify import bins_of
+from steadytree.robustness.certify import used_columns
+from steadytree.robustness.nearest import bins_of
 from steadytree.robustness.perturbation import Moves
 
 MOST_NODES = 600  # a larger tree is left to `explain`
@@ -43,17 +43,18 @@ def build_cases(
     models = [model for model in (fitted, previous) if model is not None]
     if any(isinstance(model, Tree) and model.n_nodes > MOST_NODES for model in models):
         return None
-    names = list(dict.fromkeys(m.space.names[j] for m in models for j in columns_of(m)))
+    names = list(dict.fromkeys(m.space.names[j] for m in models for j in used_columns(m)))
     if not names or not set(names) <= set(table.names or fitted.space.names):
         return None
-    noise = options.perturbation or range_costs(fitted.space)
+    stated = options.perturbation
+    noise = stated if stated is not None and stated.is_separate else range_costs(fitted.space)
     learned = isinstance(fitted, Scorecard) or not fitted.single_precision  # as in `certify`
     space = fitted.space.typed_like(table, fitted=learned)
     moves = noise.moves(space)
     columns = [_column(name, models, space, moves) for name in names]
     picked = _pick(fitted, table, truth)
     return {
-        "measure": SHARES_OF_RANGE if options.perturbation is None else STATED,
+        "measure": STATED if noise is stated else SHARES_OF_RANGE,
         "largest": moves.largest,
         "columns": columns,
         "model": _model(fitted, columns, names),
@@ -132,7 +133,7 @@ def _column(name: str, models: list[Any], space: FeatureSpace, moves: Moves) -> 
 def _model(
     model: Tree | Scorecard, columns: list[dict[str, Any]], names: list[str]
 ) -> dict[str, Any]:
-    index = {j: names.index(model.space.names[j]) for j in columns_of(model)}
+    index = {j: names.index(model.space.names[j]) for j in used_columns(model)}
     found = {
         "classes": [label_text(label) for label in model.classes.tolist()],
         # of each column, which category of the model each category of the page is

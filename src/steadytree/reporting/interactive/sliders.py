@@ -12,7 +12,8 @@ from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, plain
 from steadytree.reporting.wording import build_nodes
-from steadytree.robustness.certify import Certificate, certify
+from steadytree.robustness.certificate import Certificate
+from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.stability.refits import Refits
 
@@ -91,7 +92,7 @@ def candidates(
     for k in kept:
         tree, worst = every[k][0], None
         if noise is not None and noise.budget is not None:
-            worst = certify(tree, rows.features, rows.labels, noise).worst_case_accuracy
+            worst = certificate_of(tree, rows.features, rows.labels, noise).worst_case_accuracy
         nodes = build_nodes(tree, X, label_indices(tree.classes, y))
         found[k] |= {"worst_case_accuracy": worst, "tree": nodes}
     chosen = [found[k] for k in kept]

@@ -8,7 +8,7 @@ from steadytree._base.jit import kernel
 
 LOW, HIGH, LEAST, GREATEST = 0, 1, 2, 3
 MISSING_STAYS, OPEN = 0, 1
-UP, DOWN, APPEAR = 0, 1, 2
+UP, DOWN, APPEAR, ONCE, REACH = 0, 1, 2, 3, 4
 NUMBER, CATEGORY, MISSING = 0, 1, 2
 
 
@@ -29,7 +29,9 @@ class NodeTable(NamedTuple):
 class MoveTable(NamedTuple):
     """What moves cost."""
 
-    price: Any  # (p, 3): one unit up (or another category), one down, a missing value
+    # (p, 5): one unit up (or another category), one down, a missing value, a number's moving at
+    # all; and how far a number moves at most
+    price: Any
     categorical: Any  # (p,)
     largest: bool  # whether the largest price over columns counts, else their sum
 
@@ -84,13 +86,14 @@ def only_labels(left, right, label):
 
 
 @kernel
-def number_cost(x, low, high, least, greatest, up, down):
+def number_cost(x, low, high, least, greatest, up, down, once, reach):
     """Cost of moving a number into ``low < x <= high``, ending between least and greatest."""
-    if x > high:
-        return (x - greatest) * down if least <= greatest else np.inf
-    if x <= low:
-        return (least - x) * up if least <= greatest else np.inf
-    return 0.0
+    if low < x <= high:
+        return 0.0
+    distance, unit = (x - greatest, down) if x > high else (least - x, up)
+    if least > greatest or distance > reach:
+        return np.inf
+    return once + distance * unit
 
 
 @kernel
@@ -103,7 +106,8 @@ def value_cost(x, node, column, nodes, moves):
         stays, cost = nodes.allowed[node, np.int64(x)], price[column, UP]
     else:
         a, b, c, d = box[node, LOW], box[node, HIGH], box[node, LEAST], box[node, GREATEST]
-        return number_cost(x, a, b, c, d, price[column, UP], price[column, DOWN])
+        up, down = price[column, UP], price[column, DOWN]
+        return number_cost(x, a, b, c, d, up, down, price[column, ONCE], price[column, REACH])
     if stays:
         return 0.0
     return cost if nodes.flags[node, OPEN] else np.inf
@@ -151,12 +155,13 @@ def nearest_change(X, own, nodes, moves):
                     # numbers only, no array, is handed over here: counting references to arrays
                     # would take ten times as long as the rest of the loop
                     up, down = price[column, UP], price[column, DOWN]
+                    once, reach = price[column, ONCE], price[column, REACH]
                     a, b = box[near, LOW], box[near, HIGH]
                     c, d = box[near, LEAST], box[near, GREATEST]
-                    near_cost = number_cost(x, a, b, c, d, up, down)
+                    near_cost = number_cost(x, a, b, c, d, up, down, once, reach)
                     a, b = box[far, LOW], box[far, HIGH]
                     c, d = box[far, LEAST], box[far, GREATEST]
-                    far_cost = number_cost(x, a, b, c, d, up, down)
+                    far_cost = number_cost(x, a, b, c, d, up, down, once, reach)
                 else:
                     near_cost = value_cost(x, near, column, nodes, moves)
                     far_cost = value_cost(x, far, column, nodes, moves)
@@ -202,7 +207,9 @@ def move_rows_into(X, where, nodes, moves):
             seen[column] = row
             if x == x and not moves.categorical[column]:
                 a, b, c, d = box[node, LOW], box[node, HIGH], box[node, LEAST], box[node, GREATEST]
-                cost = number_cost(x, a, b, c, d, price[column, UP], price[column, DOWN])
+                up, down = price[column, UP], price[column, DOWN]
+                once, reach = price[column, ONCE], price[column, REACH]
+                cost = number_cost(x, a, b, c, d, up, down, once, reach)
                 if x <= a or x > b:
                     moved[row, column] = min(max(x, c), d)
             else:
@@ -234,7 +241,7 @@ def lies_in(x, sort, low, high):
 
 @kernel
 def bin_cost(x, sort, box, price):
-    """Cost of moving x into a bin, 0 where it lies in it; price (3,) as in `MoveTable`."""
+    """Cost of moving x into a bin, 0 where it lies in it; price (5,) as in `MoveTable`."""
     low, high, least, greatest = box[LOW], box[HIGH], box[LEAST], box[GREATEST]
     if lies_in(x, sort, low, high):
         return 0.0
@@ -244,7 +251,8 @@ def bin_cost(x, sort, box, price):
         return price[APPEAR]
     if sort == CATEGORY:
         return price[UP]
-    return number_cost(x, low, high, least, greatest, price[UP], price[DOWN])
+    up, down, once, reach = price[UP], price[DOWN], price[ONCE], price[REACH]
+    return number_cost(x, low, high, least, greatest, up, down, once, reach)
 
 
 @kernel
@@ -327,7 +335,7 @@ def nearest_scorecard_change(X, own, bins, price, largest):
     """For each row of X (n, p): size of the least move to an answer that is not own, and where to.
 
     Tries each other class: it wins where its total is greater, or as great if it comes first.
-    price (p, 3) as in `MoveTable`. Rows that cannot get there have infinity and nan.
+    price (p, 5) as in `MoveTable`. Rows that cannot get there have infinity and nan.
     """
     n, n_bins, n_columns = X.shape[0], bins.sort.shape[0], bins.column.shape[0]
     distance, witness = np.full(n, np.inf), np.full(X.shape, np.nan)

@@ -1,0 +1,1 @@
+"""Forests and boosted trees as flat arrays."""
