@@ -470,7 +470,7 @@ def test_warm_start():
         RobustTreeClassifier(3, warm_start=first).fit(X[:, :2], y)
     other = StableTreeClassifier(3, random_state=0).fit(X / 3, y)
     with pytest.raises(ValueError, match="not among the candidate"):
-        RobustTreeClassifier(3, warm_start=other).fit(X, y)
+        RobustTreeClassifier(3, noise, warm_start=other).fit(X, y)
 
 
 def test_declared_cuts_are_the_only_ones():
@@ -524,12 +524,12 @@ def test_whole_numbers_get_as_many_thresholds_as_others():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 500, (300, 1)), rng.integers(0, 2, 300)
     for scale, whole in ((1, True), (0.5, False)):
-        model = RobustTreeClassifier(1).fit(X * scale, y)
+        model = RobustTreeClassifier(1, n_thresholds=10).fit(X * scale, y)
         found = model.space_[0].thresholds
         assert len(found) == 10
         assert (found == np.floor(found)).all() == whole
         assert model.n_questions_ == 10
-    few = RobustTreeClassifier(1).fit(X % 8, y).space_[0].thresholds
+    few = RobustTreeClassifier(1, n_thresholds=10).fit(X % 8, y).space_[0].thresholds
     assert few.tolist() == list(range(7))
 
 

@@ -16,13 +16,16 @@ from steadytree.data.binning import quantile_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.base import TreeClassifierMixin, read_rows, with_class_weight
 from steadytree.models.sklearn import as_tree
-from steadytree.robustness.perturbation import Perturbation, check_integers, check_names
+from steadytree.models.tree import Tree
+from steadytree.robustness.perturbation import Moves, Perturbation, check_integers, check_names
+from steadytree.robustness.search.box_search import UNFINISHED, BoxSearch, load_box_loops
+from steadytree.robustness.search.boxes import BoxProblem, box_thresholds, moves_in_boxes, reach
 from steadytree.robustness.search.branch_and_bound import Search, load_loops
-from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Problem
+from steadytree.robustness.search.problem import Floats, Outcome, Problem, tree_of
 
 PARAMETERS: Parameters = {
     "max_depth": Integer(1, 8),
-    "n_thresholds": Integer(1),
+    "n_thresholds": Integer(1, also=(None,)),
     "regularisation": Real(least=0, below=1),
     "time_limit": Real(above=0),
     "max_nodes": Integer(1, also=(None,)),
@@ -31,6 +34,10 @@ PARAMETERS: Parameters = {
     "n_jobs": Integer(-1_000, also=(None,)),  # joblib counts backwards from all cores below 0
     "cuts": Instance(Mapping, "a mapping from names to thresholds"),
 }
+USUAL_THRESHOLDS = 10  # of a column, with a budget that rows share
+FEW_SPLITS = 100  # of which the exact search over lists of sub-trees proves depth 3 and more
+Training = tuple[Floats, NDArray[np.int64], Floats]  # values, labels, weights
+Spending = tuple[float, bool, float]  # what may be spent, whether by all rows, and the penalty
 
 
 class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
@@ -120,7 +127,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         perturbation=None,
         time_limit=60,
         regularisation=0.0,
-        n_thresholds=10,
+        n_thresholds=None,
         cuts=None,
         warm_start=False,
         solver="search",
@@ -169,49 +176,84 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
         moves = noise.moves(space.typed_like(data, fitted=True))
         check_integers(noise, space, values)
-        steps = moves.integer | np.isinf(np.minimum(moves.up, moves.down))
-        self.space_ = self._with_thresholds(space, values, steps, data.weights)
         weights = np.ones(len(values)) if data.weights is None else data.weights
-        penalty = self.regularisation / (1 - self.regularisation)
-        spending = noise.spend(float(weights.sum())), noise.scope != "row", penalty
         training = values, labels.astype(np.int64), weights
-        problem = Problem.of(self.space_, moves, *training, spending)
-        outcome = self._solve(problem)
-        self.tree_ = problem.tree_of(outcome.encoding, self.classes_, training)
-        self.objective_ = problem.total - outcome.value
-        self.bound_ = problem.total - outcome.bound
+        total = float(weights.sum())
+        shared = noise.scope != "row"
+        spending = noise.spend(total), shared, self.regularisation / (1 - self.regularisation)
+        by_row = self.n_thresholds is None and moves_in_boxes(moves, shared)
+        in_boxes = by_row and self.solver == "search"
+        reaches = self._reaches(moves, values, spending[0]) if in_boxes else None
+        self.space_ = self._with_thresholds(space, moves, training, reaches)
+        solve = self._solve_boxes if in_boxes else self._solve
+        outcome = solve(moves, training, spending)
+        self.objective_, self.bound_ = total - outcome.value, total - outcome.bound
         self.proven_, self.status_ = outcome.proven, outcome.reason
         self.is_shortest_ = outcome.shortest
         gap = self.bound_ - self.objective_
         self.optimality_gap_ = 0.0 if self.proven_ else float(gap / max(abs(self.bound_), 1e-12))
         self.majority_ = float(np.bincount(labels, weights).max())
-        self.n_questions_ = len(problem.splits)
         return self
 
-    def _solve(self, problem: Problem) -> Outcome:
-        start = self._start(problem)
+    def _solve_boxes(self, moves: Moves, training: Training, spending: Spending) -> Outcome:
+        """Search trees over rows in boxes; a proof over few splits is left to the exact search."""
+        problem = BoxProblem.of(self.space_, moves, training, spending[0], spending[2])
+        given = self._given()
+        start = None if given is None else problem.nodes_of(given, self.classes_, self.max_depth)
+        few = self.max_depth > 2 and problem.n_splits <= FEW_SPLITS
+        load_box_loops()
+        limit = Limit(self.time_limit, self.max_nodes, self._clock)
+        search = BoxSearch(problem, self.max_depth, limit, self._seed(), self.progress)
+        outcome = search.run(start, prove=not few)
+        self.n_questions_ = problem.n_splits
+        form = search.space, search.splits, outcome.encoding
+        self.tree_ = tree_of(*form, self.classes_, training)
+        if few and not outcome.proven and outcome.reason == UNFINISHED:
+            return self._solve(moves, training, spending, self.tree_, limit)
+        return outcome
+
+    def _solve(
+        self,
+        moves: Moves,
+        training: Training,
+        spending: Spending,
+        given: Tree | None = None,
+        limit: Limit | None = None,
+    ) -> Outcome:
+        """Search trees over the candidate splits, from a given tree or that of `warm_start`."""
+        problem = Problem.of(self.space_, moves, *training, spending)
+        given = self._given() if given is None else given
+        depth = self.max_depth
+        start = None if given is None else problem.encoding_of(given, self.classes_, depth)
         if self.solver == "mio":
             from steadytree.robustness.search.mio import solve_mio
 
-            return solve_mio(problem, self.max_depth, (self.time_limit, self.max_nodes), start)
+            outcome = solve_mio(problem, depth, (self.time_limit, self.max_nodes), start)
+        else:
+            load_loops(depth)
+            limit = limit or Limit(self.time_limit, self.max_nodes, self._clock)
+            threads = effective_n_jobs(self.n_jobs)
+            search = Search(problem, depth, limit, self._seed(), self.progress, threads)
+            outcome = search.run(start)
+        self.n_questions_ = len(problem.splits)
+        form = self.space_, problem.splits, outcome.encoding
+        self.tree_ = tree_of(*form, self.classes_, training)
+        return outcome
+
+    def _seed(self) -> int:
         # None is 0: which of several equally good trees is found must not change between runs
         state = 0 if self.random_state is None else self.random_state
-        seed = check_random_state(state).randint(np.iinfo(np.int32).max)
-        load_loops(self.max_depth)
-        limit = Limit(self.time_limit, self.max_nodes, self._clock)
-        threads = effective_n_jobs(self.n_jobs)
-        return Search(problem, self.max_depth, limit, seed, self.progress, threads).run(start)
+        return int(check_random_state(state).randint(np.iinfo(np.int32).max))
 
-    def _start(self, problem: Problem) -> Encoding | None:
-        """The encoding of the tree to begin with, where one is given."""
+    def _given(self) -> Tree | None:
+        """The tree to begin with, where there is one."""
         given = getattr(self, "tree_", None) if self.warm_start is True else self.warm_start
         if given is None or given is False:
             return None
         try:
-            tree = as_tree(given)
+            return as_tree(given)
         except TypeError as error:
             raise TypeError(f"warm_start must be a bool or a tree: {error}") from error
-        return problem.encoding_of(tree, self.classes_, self.max_depth)
 
     def _validate(self) -> None:
         validate(self, PARAMETERS)
@@ -220,27 +262,42 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         if self.n_jobs == 0:
             raise ValueError("n_jobs must be None, -1 or a number of threads, got 0.")
 
+    def _reaches(self, moves: Moves, values: Floats, limit: float) -> list[tuple[Floats, Floats]]:
+        """Ends of the rows' boxes in each column; of categories they do not count."""
+        return [reach(moves, j, x, limit) for j, x in enumerate(values.T)]
+
     def _with_thresholds(
-        self, space: FeatureSpace, values: Floats, steps: NDArray[np.bool_], weights: Floats | None
+        self,
+        space: FeatureSpace,
+        moves: Moves,
+        training: Training,
+        reaches: list[tuple[Floats, Floats]] | None,
     ) -> FeatureSpace:
-        """The space with candidate thresholds: declared ones, few integers, or between rows."""
+        """The space with candidate thresholds: declared ones, those between boxes, or some."""
         # where an integer column may move by less than a step, the least move would cross a
         # threshold at an integer: thresholds then lie halfway to the next
+        steps = moves.integer | np.isinf(np.minimum(moves.up, moves.down))
+        most = self.n_thresholds or USUAL_THRESHOLDS
         declared, columns = self.cuts or {}, list(space)
         check_names("cuts", declared, space.names)
         for j, column in enumerate(space):
-            name = column.name
+            name, x = column.name, training[0][:, j]
             if column.is_categorical and name in declared:
                 raise ValueError(f"cuts of {name!r}: categories are split off one by one.")
             if column.is_categorical:
                 continue
-            thresholds = quantile_thresholds(values[:, j], self.n_thresholds, weights)
+            whole = column.kind != "numeric"
             if name in declared:
                 thresholds = _declared_thresholds(name, declared[name])
-            elif column.kind != "numeric":
-                few = column.high - column.low <= self.n_thresholds
-                integers = np.arange(column.low, column.high) if few else np.floor(thresholds)
+            elif reaches is not None:
+                thresholds = box_thresholds(*reaches[j], bool(whole and steps[j]))
+            elif whole:
+                few = column.high - column.low <= most
+                between = np.floor(quantile_thresholds(x, most, training[2]))
+                integers = np.arange(column.low, column.high) if few else between
                 thresholds = np.unique(integers) + (0.0 if steps[j] else 0.5)
+            else:
+                thresholds = quantile_thresholds(x, most, training[2])
             columns[j] = column.with_thresholds(thresholds)
         return FeatureSpace(tuple(columns))
 
