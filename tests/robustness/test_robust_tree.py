@@ -492,7 +492,7 @@ def test_declared_cuts_are_the_only_ones():
         (
             {"regularisation": 1},
             ValueError,
-            "regularisation must be a number of at least 0 and below 1, got 1",
+            "regularisation must be 'auto' or a number of at least 0 and below 1, got 1",
         ),
         ({"perturbation": 0.1}, TypeError, "must be a Perturbation"),
         ({"perturbation": Perturbation(step_cost=1)}, ValueError, "has no budget"),

@@ -20,7 +20,15 @@ class Clock:
         time.sleep(max(seconds, 0.0))
 
 
-CLOCK = Clock()
+class CpuClock(Clock):
+    """Seconds that this process was at work, in all its threads."""
+
+    def now(self) -> float:
+        """Seconds at work since an arbitrary start."""
+        return time.process_time()
+
+
+CLOCK, CPU_CLOCK = Clock(), CpuClock()
 
 
 class Limit:

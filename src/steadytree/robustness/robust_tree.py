@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from steadytree._base.clock import CLOCK, Limit
+from steadytree._base.clock import CLOCK, CPU_CLOCK, Limit
 from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import quantile_thresholds
 from steadytree.data.feature_space import FeatureSpace
@@ -19,15 +19,17 @@ from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.robustness.perturbation import Moves, Perturbation, check_integers, check_names
 from steadytree.robustness.search.box_search import UNFINISHED, BoxSearch, load_box_loops
+from steadytree.robustness.search.box_validation import choose_penalty
 from steadytree.robustness.search.boxes import BoxProblem, box_thresholds, moves_in_boxes, reach
-from steadytree.robustness.search.branch_and_bound import Search, load_loops
+from steadytree.robustness.search.branch_and_bound import Progress, Search, load_loops
 from steadytree.robustness.search.problem import Floats, Outcome, Problem, tree_of
 
 PARAMETERS: Parameters = {
     "max_depth": Integer(1, 8),
     "n_thresholds": Integer(1, also=(None,)),
-    "regularisation": Real(least=0, below=1),
+    "regularisation": Real(least=0, below=1, also=("auto",)),
     "time_limit": Real(above=0),
+    "clock": OneOf("wall", "cpu"),
     "max_nodes": Integer(1, also=(None,)),
     "perturbation": Instance(Perturbation, "a Perturbation"),
     "solver": OneOf("search", "mio"),
@@ -44,46 +46,56 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     """The tree of given depth that keeps most rows correct after the worst perturbation.
 
     The adversary sees the tree, then moves the rows as the perturbation allows, to make as many
-    wrong as the budget can pay for. An exact search finds the tree that loses least to it;
-    when a limit of time or work is reached first, the best tree found is kept together with a bound
-    that no tree can exceed. Among equally good trees one with fewest splits is taken. Without a
-    perturbation it is the optimal tree of that depth.
+    wrong as the budget can pay for. Two searches find the tree that loses least to it, each where
+    it is the right one. Where each row may move within a box of its own (`radius`, or nothing
+    moves), trees over all thresholds that matter are improved by local search from greedy ones, so
+    that none of these is better; depth 1 and 2 are proven, deeper trees get a bound. Where rows
+    share a budget, or costs add up over columns, an exact search over candidate splits proves the
+    tree. When a limit of time or work is reached first, the best tree found is kept together with a
+    bound that no tree can exceed. Without a perturbation it is the optimal tree of that depth.
 
     Parameters
     ----------
     max_depth : int, default=3
-        Most splits from root to leaf, 1 to 8; 2 to 4 can usually be proven.
+        Most splits from root to leaf, 1 to 8.
     perturbation : Perturbation, optional
         With a budget. By default nothing moves.
     time_limit : float, default=60
         Seconds after which the best tree so far is kept; compiling, which takes a while once after
         installation, does not count.
-    regularisation : float, default=0
-        R in [0, 1): maximises (1 - R) times the rows kept correct minus R times the splits.
-    n_thresholds : int, default=10
+    regularisation : float or "auto", default=0
+        R in [0, 1): maximises (1 - R) times the rows kept correct minus R times the splits. "auto"
+        chooses it by cross-validation of the rows kept, for noise by row.
+    n_thresholds : int, optional
         Most candidate thresholds of a column: between rows, at equal shares of them. Those of whole
         numbers are whole, or halfway to the next where the perturbation's `whole` lets them move by
-        less than whole steps; every whole number between the bounds is one where these are few.
+        less than whole steps; every whole number between the bounds is one where these are few. By
+        default all that matter where each row moves in a box of its own, else 10.
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
     warm_start : bool, Tree or fitted tree, default=False
-        A tree to begin with, over the candidate splits; True is the one of the last fit, if any.
+        A tree to begin with; True is the one of the last fit, if any. Where rows share a budget
+        its splits must be among the candidate splits.
     solver : {"search", "mio"}, default="search"
         "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``). It uses
         one thread and no random numbers, and reports no progress.
     n_jobs : int, optional
-        Threads among which the splits at the root are shared; None is one, -1 all cores. The
-        objective is the same for any number; of equally good trees another may be found.
+        Threads among which the splits at the root are shared where rows share a budget; None is
+        one, -1 all cores. The objective is the same for any number; of equally good trees another
+        may be found.
     progress : callable, optional
         Called with a `Progress` (seconds, incumbent, bound: robust loss) when either improves.
     random_state : int, RandomState or None, default=None
         Seed of the trees that the search starts from; None is 0, so that a fit can be repeated.
     max_nodes : int, optional
         Steps after which the best tree so far is kept: each bounds a part of the search tree, lists
-        the sub-trees in it, or starts from a random tree. With one thread and
-        ``time_limit=math.inf`` the result is the same on every machine. Of "mio", nodes of SCIP's.
+        the sub-trees in it, starts from a random tree, or looks at some ten million values. With
+        one thread and ``time_limit=math.inf`` the result is the same on every machine. Of "mio",
+        nodes of SCIP's.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with those of the rows.
+    clock : {"wall", "cpu"}, default="wall"
+        Whether `time_limit` counts seconds of the clock on the wall, or of this process at work.
 
     Attributes
     ----------
@@ -96,7 +108,12 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         ``(bound_ - objective_) / bound_``; 0 where proven.
     proven_ : bool
     status_ : str
-        "proven", "time limit", "node limit", "interrupted" or "too many candidates".
+        "proven", "time limit", "node limit", "interrupted", "too many candidates", or "bound limit"
+        where nothing lowers the bound further.
+    history_ : list of Progress
+        Robust loss of the best tree and its bound, whenever either improved.
+    regularisation_ : float
+        R, as given or chosen.
     is_shortest_ : bool
         Whether it is proven, too, that no equally good tree has fewer splits.
     majority_ : float
@@ -136,6 +153,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         random_state=None,
         max_nodes=None,
         class_weight=None,
+        clock="wall",
     ):
         self.max_depth = max_depth
         self.perturbation = perturbation
@@ -150,6 +168,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.max_nodes = max_nodes
         self.class_weight = class_weight
+        self.clock = clock
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RobustTreeClassifier":
         """Find the tree.
@@ -157,7 +176,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Whole numbers, 0/1, categories, and numbers (through candidate thresholds).
+            Numbers, whole numbers, 0/1 and categories.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -180,9 +199,18 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         training = values, labels.astype(np.int64), weights
         total = float(weights.sum())
         shared = noise.scope != "row"
-        spending = noise.spend(total), shared, self.regularisation / (1 - self.regularisation)
         by_row = self.n_thresholds is None and moves_in_boxes(moves, shared)
         in_boxes = by_row and self.solver == "search"
+        if self.regularisation == "auto" and not in_boxes:
+            raise ValueError(
+                "regularisation='auto' needs noise by row (radius=, scope='row', or none), "
+                "n_thresholds=None and solver='search': pass a number instead."
+            )
+        self.history_: list[Progress] = []
+        chosen = self.regularisation == "auto"
+        self.regularisation_ = 0.0 if chosen else float(self.regularisation)
+        penalty = self.regularisation_ / (1 - self.regularisation_)
+        spending = noise.spend(total), shared, penalty
         reaches = self._reaches(moves, values, spending[0]) if in_boxes else None
         self.space_ = self._with_thresholds(space, moves, training, reaches)
         solve = self._solve_boxes if in_boxes else self._solve
@@ -202,14 +230,19 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         start = None if given is None else problem.nodes_of(given, self.classes_, self.max_depth)
         few = self.max_depth > 2 and problem.n_splits <= FEW_SPLITS
         load_box_loops()
-        limit = Limit(self.time_limit, self.max_nodes, self._clock)
-        search = BoxSearch(problem, self.max_depth, limit, self._seed(), self.progress)
+        limit = self._limit()
+        if self.regularisation == "auto":
+            penalty = choose_penalty(problem, self.max_depth, limit, self._seed())
+            self.regularisation_ = penalty / (1.0 + penalty)
+            problem = problem.part(np.arange(len(problem.table.label)), penalty)
+            spending = *spending[:2], penalty
+        search = BoxSearch(problem, self.max_depth, limit, self._seed(), self._report)
         outcome = search.run(start, prove=not few)
         self.n_questions_ = problem.n_splits
         form = search.space, search.splits, outcome.encoding
         self.tree_ = tree_of(*form, self.classes_, training)
         if few and not outcome.proven and outcome.reason == UNFINISHED:
-            return self._solve(moves, training, spending, self.tree_, limit)
+            return self._solve(moves, training, spending, self.tree_, outcome.bound, limit)
         return outcome
 
     def _solve(
@@ -218,9 +251,10 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         training: Training,
         spending: Spending,
         given: Tree | None = None,
+        bound: float = 0.0,
         limit: Limit | None = None,
     ) -> Outcome:
-        """Search trees over the candidate splits, from a given tree or that of `warm_start`."""
+        """Search trees over the candidate splits, from a tree and a bound where these are known."""
         problem = Problem.of(self.space_, moves, *training, spending)
         given = self._given() if given is None else given
         depth = self.max_depth
@@ -231,14 +265,22 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             outcome = solve_mio(problem, depth, (self.time_limit, self.max_nodes), start)
         else:
             load_loops(depth)
-            limit = limit or Limit(self.time_limit, self.max_nodes, self._clock)
-            threads = effective_n_jobs(self.n_jobs)
-            search = Search(problem, depth, limit, self._seed(), self.progress, threads)
-            outcome = search.run(start)
+            limit, threads = limit or self._limit(), effective_n_jobs(self.n_jobs)
+            search = Search(problem, depth, limit, self._seed(), self._report, threads)
+            outcome = search.run(start, bound)
         self.n_questions_ = len(problem.splits)
         form = self.space_, problem.splits, outcome.encoding
         self.tree_ = tree_of(*form, self.classes_, training)
         return outcome
+
+    def _limit(self) -> Limit:
+        clock = CPU_CLOCK if self.clock == "cpu" else self._clock
+        return Limit(self.time_limit, self.max_nodes, clock)
+
+    def _report(self, state: Progress) -> None:
+        self.history_.append(state)
+        if self.progress is not None:
+            self.progress(state)
 
     def _seed(self) -> int:
         # None is 0: which of several equally good trees is found must not change between runs

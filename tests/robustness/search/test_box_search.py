@@ -1,4 +1,4 @@
-"""Robust trees under noise by row: no tree over any real threshold keeps more, as certify counts."""
+"""Robust trees under noise by row: over any real threshold, no tree keeps more by certify."""
 
 import itertools
 import math

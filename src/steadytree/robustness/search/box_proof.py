@@ -3,11 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytree.robustness._kernels import box_bounds
-from steadytree.robustness._kernels.boxes import ROUNDING, BoxTable
-from steadytree.robustness.search.boxes import BoxProblem, empty_tree
+from steadytree.robustness._kernels.boxes import ROUNDING
+from steadytree.robustness.search.boxes import BoxProblem, empty_tree, rows_of
 from steadytree.robustness.search.problem import Floats
 
 STEP_WORK = 10_000_000  # values looked at in one step; limits of time are checked between steps
@@ -122,13 +121,3 @@ class BoxProof:
                 levels[1] = max(levels[1], bound)
         self.known[depth].add(weight, near)
         return max(stump, float(near.max()))
-
-
-def rows_of(table: BoxTable, rows: NDArray[np.int64], weight: Floats) -> BoxTable:
-    """The table of some rows alone, with other weights (n,)."""
-    return table._replace(
-        left_from=np.ascontiguousarray(table.left_from[:, rows]),
-        right_below=np.ascontiguousarray(table.right_below[:, rows]),
-        label=table.label[rows],
-        weight=weight[rows],
-    )

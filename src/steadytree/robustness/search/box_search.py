@@ -11,8 +11,8 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.robustness._kernels import box_bounds, boxes
 from steadytree.robustness._kernels.boxes import INDEX, ROUNDING
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof, rows_of
-from steadytree.robustness.search.boxes import BoxProblem, Nodes, empty_tree
+from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof
+from steadytree.robustness.search.boxes import BoxProblem, Nodes, empty_tree, rows_of
 from steadytree.robustness.search.branch_and_bound import Progress, Stop
 from steadytree.robustness.search.problem import Outcome
 
@@ -20,7 +20,7 @@ SEARCH_WORK = 400_000_000  # of the local search, where another search does not 
 FEW_WORK = 2_000_000
 SHORTENING_WORK = 400_000_000  # of the search for an equal tree of two splits
 TILTS = (0.0, 0.5, 1.0)  # exponents by which greedy trees even out the classes
-UNFINISHED = "no better bound"
+UNFINISHED = "bound limit"  # nothing lowers the bound further
 
 
 class BoxSearch:
@@ -50,19 +50,18 @@ class BoxSearch:
         """Search until a tree is proven best, nothing more can be done, or a limit is reached."""
         reason = UNFINISHED
         try:
-            self._offer(empty_tree(self.depth, self.label))
-            self._offer(self._stump())
+            self.begin(start)
             if self.depth == 1 or self.table.n_classes < 2:
                 self.bound = self.value
             else:
-                self._search(start, prove)
+                self._search(prove)
         except Stop as stop:
             reason = str(stop)
         except KeyboardInterrupt:
             reason = "interrupted"
         self.bound = max(self.bound, self.value)
         proven = self.bound <= self.value + ROUNDING
-        self.nodes = self._centred(self.nodes)
+        self.nodes = self.centred(self.nodes)
         counted = self.problem.unit > 0 and (self.n_splits < 3 or self.shortest)
         shortest = proven and (counted or self.n_splits == 0)
         total = self.problem.total
@@ -70,7 +69,12 @@ class BoxSearch:
         losses = total - self.value, total - self.bound
         return Outcome(encoding, *losses, proven, "proven" if proven else reason, shortest)
 
-    def _search(self, start: Nodes | None, prove: bool) -> None:
+    def begin(self, start: Nodes | None = None) -> None:
+        """Trees of at most one split, the one given, and greedy ones, as far as they improve."""
+        self._offer(empty_tree(self.depth, self.label))
+        self._offer(self._stump())
+        if self.depth == 1 or self.table.n_classes < 2:
+            return
         if start is not None:
             self._offer(start)
             self._descend(start.copy())
@@ -79,9 +83,11 @@ class BoxSearch:
             nodes = empty_tree(self.depth, self.label)
             boxes.grow(self.table, nodes, 1, tilt, self.correct, self.counts)
             self._descend(nodes)
+
+    def _search(self, prove: bool) -> None:
         self._begin_step()
         self._lower(self.problem.most_kept())
-        self._kick(SEARCH_WORK if self.depth > 2 and prove else FEW_WORK)
+        self.kick(SEARCH_WORK if self.depth > 2 and prove else FEW_WORK)
         if self.depth == 2:
             self._prove_two()
             self._shorten()
@@ -92,7 +98,7 @@ class BoxSearch:
         boxes.local_search(self.table, nodes, self.correct, self.counts, self.slack, self.state)
         self._offer(nodes)
 
-    def _kick(self, budget: float) -> None:
+    def kick(self, budget: float) -> None:
         """Local search from kicked trees, and better sub-trees of two levels in between."""
         now, best = self.nodes.copy(), self.nodes.copy()
         values, marks, turn = np.full(2, self.value), (self.correct, self.counts), 0
@@ -170,7 +176,7 @@ class BoxSearch:
             self._lower(proof.bound)
         self._lower(max(self.value, proof.bound))
 
-    def _centred(self, nodes: Nodes) -> Nodes:
+    def centred(self, nodes: Nodes) -> Nodes:
         """The same tree with thresholds midway between the rows that matter to them."""
         nodes, table = nodes.copy(), self.table
         for v in range(1, self.m):

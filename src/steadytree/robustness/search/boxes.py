@@ -1,6 +1,6 @@
 """BoxProblem: rows that may each be anywhere in a box, as ranks among thresholds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +45,16 @@ def empty_tree(depth: int, label: int = 0) -> Nodes:
     nodes[:, COLUMN] = -1
     nodes[1, LABEL] = label
     return nodes
+
+
+def rows_of(table: BoxTable, rows: NDArray[np.int64], weight: Floats) -> BoxTable:
+    """The table of some rows alone, with other weights (n,)."""
+    return table._replace(
+        left_from=np.ascontiguousarray(table.left_from[:, rows]),
+        right_below=np.ascontiguousarray(table.right_below[:, rows]),
+        label=table.label[rows],
+        weight=weight[rows],
+    )
 
 
 def moves_in_boxes(moves: Moves, shared: bool) -> bool:
@@ -124,6 +134,11 @@ class BoxProblem:
         )
         low, high = (np.array([box[side] for box in boxes]) for side in (0, 1))
         return cls(space, tuple(columns), table, low, high)
+
+    def part(self, rows: NDArray[np.int64], penalty: float) -> "BoxProblem":
+        """The same splits for some rows alone, with another penalty."""
+        table = rows_of(self.table, rows, self.table.weight)._replace(penalty=float(penalty))
+        return replace(self, table=table, low=self.low[:, rows], high=self.high[:, rows])
 
     @property
     def total(self) -> float:
