@@ -1,6 +1,7 @@
 """Certified accuracy of GROOT's trees; runs where groot is installed and steadytree is not."""
 
 import json
+import pathlib
 import sys
 import time
 
@@ -21,9 +22,7 @@ def keeps(node, X, y, radius):
 
 
 def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        jobs = json.load(file)
-    for job in jobs:
+    for job in json.loads(pathlib.Path(sys.argv[1]).read_text("utf-8")):
         data = np.load(job["file"])
         X, y = data["X"], data["y"]
         model = GrootTreeClassifier(
