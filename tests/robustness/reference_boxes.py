@@ -139,7 +139,7 @@ def stump_nodes(stump):
     return nodes
 
 
-def two_levels(table, weight, near, levels, room, exact, unit, budget, tree):
+def two_levels(table, weight, near, sides, levels, room, exact, unit, budget, tree):
     """Value of the best tree of two levels for each root; what else is given does not count."""
     table = table._replace(weight=weight)
     stumps = list(every_stump(table))
@@ -177,6 +177,31 @@ def spread_bound(table, weight, column, index, bound, near):
             near[other] = min(near[other], bound + weight[surely].sum())
 
 
+def side_weights(table, weight):
+    found = []
+    for column, index in every_split(table):
+        left, right = sides_of(table, column, index)
+        own = np.empty((2, len(weight)))
+        shared_weights(weight, left, right, np.full(len(weight), 0.5), own)
+        found.append(own.sum(axis=1))
+    return np.array(found).T
+
+
+def spread_sides(table, weight, column, index, values, sides, near):
+    """Each side by the weight that its rows gain from one threshold to another."""
+
+    def weights_at(k):
+        own = np.empty((2, len(weight)))
+        shared_weights(weight, *sides_of(table, column, k), np.full(len(weight), 0.5), own)
+        return own
+
+    for other in range(len(near)):
+        gained = np.maximum(weights_at(other) - weights_at(index), 0.0).sum(axis=1)
+        for side in range(2):
+            sides[side, other] = min(sides[side, other], values[side] + gained[side])
+        near[other] = min(near[other], sides[:, other].sum() - table.penalty)
+
+
 def widest_top(near):
     runs = [
         (-len(list(run)), key)
@@ -207,7 +232,7 @@ def pair_nodes(column, index, pair):
     return nodes
 
 
-def conflicting_pairs(table, sweep, order, budget, pairs):
+def conflicting_pairs(table, sweep, order, most, budget, pairs):
     """Pairs of rows of different labels that no split puts surely on different sides."""
     found = set()
     for i, j in itertools.combinations(range(len(table.label)), 2):
@@ -268,7 +293,7 @@ def local_search(table, tree, correct, counts, slack, state):
 
 def search_trees(table, now, best, values, marks, slack, state, budget):
     """The value of the best tree of at most two levels."""
-    roots = two_levels(table, table.weight, None, None, 0, True, 0, 0, None)
+    roots = two_levels(table, table.weight, None, None, None, 0, True, 0, 0, None)
     return max(one_level(table, table.weight, 0), *roots.values())
 
 
@@ -297,6 +322,12 @@ def for_spread(case):
     return table, table.weight, column, index, float(case.rng.integers(0, 6)), near
 
 
+def for_sides_spread(case):
+    table, weight, column, index, _, near = for_spread(case)
+    values = tuple((case.rng.integers(0, 8, 2) / 2).tolist())
+    return table, weight, column, index, values, case.rng.random((2, len(near))) * 9, near
+
+
 def for_nodes(case):
     return random_nodes(case.rng, random_boxes(case.rng), 3), int(case.rng.integers(1, 8))
 
@@ -308,5 +339,7 @@ CASES = {
     "sides_of": for_sides,
     "shared_weights": for_shares,
     "spread_bound": for_spread,
+    "spread_sides": for_sides_spread,
+    "side_weights": lambda case: for_spread(case)[:2],
     "widest_top": lambda case: (case.rng.integers(0, 3, case.rng.integers(1, 9)).astype(float),),
 }

@@ -101,7 +101,8 @@ def test_bounds_of_two_levels(exact):
         weight = rng.integers(0, 4, len(table.label)) / 2
         near = np.full(int(table.n_thresholds.sum()), float(weight.sum()))
         levels, tree = np.array([-1e9, -np.inf]), np.full((8, 3), -1)
-        given = table, weight, near, levels, 0.0, exact, 0.0
+        sides = box_bounds.side_weights(table, weight)
+        given = table, weight, near, sides, levels, 0.0, exact, 0.0
         while box_bounds.two_levels(*given, 50, tree) >= 50:  # resumed where it ended
             pass
         true = np.array(list(twins.two_levels(*given, 0, tree).values()))
@@ -116,7 +117,7 @@ def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         table = twins.random_boxes(rng)
-        roots = twins.two_levels(table, table.weight, None, None, 0, True, 0, 0, None)
+        roots = twins.two_levels(table, table.weight, None, None, None, 0, True, 0, 0, None)
         for (column, index), most in roots.items():
             share = rng.random(len(table.label))  # of any kind
             given = table, table.weight, column, index
@@ -126,14 +127,15 @@ def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
             assert twins.value_of(table, twins.pair_nodes(column, index, pair)) == pytest.approx(
                 most
             )
-            bound, low, _, _ = box_bounds.pair_bound(*given, -1e9, 12, share)
+            bound, low, _, _, halves = box_bounds.pair_bound(*given, -1e9, 12, share)
+            assert bound <= sum(halves) - table.penalty + 1e-9
             assert low - 1e-9 <= most <= bound + 1e-6
 
 
 def test_trees_of_two_splits():
     for seed in SEEDS:
         table = twins.random_boxes(np.random.default_rng(seed), penalty=0.0)
-        roots = twins.two_levels(table, table.weight, None, None, 0, True, 0, 0, None)
+        roots = twins.two_levels(table, table.weight, None, None, None, 0, True, 0, 0, None)
         goal, tree, first, found = max(roots.values()), np.full((8, 3), -1), 0, False
         while first < table.n_thresholds.sum() and not found:
             first, found, _ = box_bounds.two_splits(table, goal, first, 30, tree)
@@ -147,9 +149,11 @@ def test_pairs_that_no_split_separates():
         table = twins.random_boxes(np.random.default_rng(seed), n=12)
         for sweep in range(len(table.n_thresholds)):
             order, pairs = np.argsort(table.right_below[sweep]), np.empty((99, 2), np.int64)
-            count = box_bounds.conflicting_pairs(table, sweep, order, 10**9, pairs)
+            count = box_bounds.conflicting_pairs(table, sweep, order, 99, 10**9, pairs)
             found = {tuple(sorted(pair)) for pair in pairs[:count].tolist()}
             assert len(found) == count
-            assert found == twins.conflicting_pairs(table, sweep, order, 0, pairs)
+            assert found == twins.conflicting_pairs(table, sweep, order, 0, 0, pairs)
         few = np.empty((2, 2), np.int64)
-        assert box_bounds.conflicting_pairs(table, sweep, order, 10**9, few) <= 2
+        assert box_bounds.conflicting_pairs(table, sweep, order, 99, 10**9, few) <= 2
+        count = box_bounds.conflicting_pairs(table, sweep, order, 1, 10**9, pairs)
+        assert len(set(pairs[:count, 0])) == count  # each row with one after it

@@ -6,7 +6,7 @@ from steadytree._base.jit import kernel
 from steadytree.robustness._kernels.boxes import COLUMN, INDEX, LABEL, ROUNDING, best_box_split
 
 STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
-FEW_ROUNDS, MANY_ROUNDS = 2, 12
+FEW_ROUNDS, MANY_ROUNDS = 1, 12
 
 
 @kernel
@@ -80,9 +80,10 @@ def pair_bound(table, weight, column, index, goal, rounds, share):
     A row that can be on both sides is kept only where both stumps keep it, so its weight may be
     shared between the sides in any way: each gives a bound, and some rounds of subgradient steps
     look for one that gives a low bound; it is left in share (n,). Ends once the bound is at most
-    `goal`. Returns bound, value (-inf where no pair was looked for), the stumps, and the rounds.
+    `goal`. Returns bound, value (-inf where no pair was looked for), the stumps, the rounds, and
+    the bound of each side at half shares.
     """
-    n, bound, value = table.label.shape[0], np.inf, -np.inf
+    n, bound, value, halves = table.label.shape[0], np.inf, -np.inf, (np.inf, np.inf)
     left, right = sides_of(table, column, index)
     tried, own = np.full(n, 0.5), np.empty((2, n))
     first = second = (0.0, -1, 0, 0, 0)
@@ -90,11 +91,13 @@ def pair_bound(table, weight, column, index, goal, rounds, share):
     for turn in range(rounds):
         shared_weights(weight, left, right, tried, own)
         first, second = one_level(table, own[0], turn), one_level(table, own[1], turn)
+        if turn == 0:
+            halves = first[0], second[0]
         if first[0] + second[0] - table.penalty < bound:
             bound = first[0] + second[0] - table.penalty
             share[:] = tried
         if bound <= max(goal, value) + ROUNDING:
-            return bound, value, best, turn + 1
+            return bound, value, best, turn + 1, halves
         for row in np.flatnonzero(left & right):
             keeps = stump_keeps(table, first, row) * 1.0 - stump_keeps(table, second, row) * 1.0
             tried[row] = min(1.0, max(0.0, tried[row] - STEP * SHRINK**turn * keeps))
@@ -104,7 +107,7 @@ def pair_bound(table, weight, column, index, goal, rounds, share):
             found = pair_value(table, weight, left, right, (first, second))
             if found > value:
                 value, best = found, (first, second)
-    return bound, value, best, rounds
+    return bound, value, best, rounds, halves
 
 
 @kernel
@@ -180,6 +183,53 @@ def spread_bound(table, weight, column, index, bound, near):
 
 
 @kernel
+def half_weights(table, weight, column):
+    """What each threshold adds (size + 1,) to the left side's weight; rows on both count half."""
+    rise = np.zeros(table.n_thresholds[column] + 1)
+    for row in range(weight.shape[0]):
+        rise[table.left_from[column, row]] += weight[row] / 2
+        rise[table.right_below[column, row]] += weight[row] / 2
+    return rise
+
+
+@kernel
+def side_weights(table, weight):
+    """Weight (2, n_roots) on each side of every root, in the order of columns and thresholds."""
+    sides, start, total = np.empty((2, table.n_thresholds.sum())), 0, weight.sum()
+    for column in range(table.n_thresholds.shape[0]):
+        rise, left = half_weights(table, weight, column), 0.0
+        for index in range(table.n_thresholds[column]):
+            left += rise[index]
+            sides[0, start + index], sides[1, start + index] = left, total - left
+        start += table.n_thresholds[column]
+    return sides
+
+
+@kernel
+def spread_sides(table, weight, column, index, values, sides, near):
+    """Lower sides (2, size) and near (size,) of a column by bounds of both sides at one threshold.
+
+    values are bounds at half shares. A side that grows keeps at most the weight more that it gains,
+    one that shrinks no more than before: between two thresholds each side has the better of both.
+    """
+    rise, size = half_weights(table, weight, column), near.shape[0]
+    for side in range(2):
+        sides[side, index] = min(sides[side, index], values[side])
+    more = 0.0
+    for other in range(index + 1, size):
+        more += rise[other]
+        sides[0, other] = min(sides[0, other], values[0] + more)
+        sides[1, other] = min(sides[1, other], values[1])
+    more = 0.0
+    for other in range(index - 1, -1, -1):
+        more += rise[other + 1]
+        sides[0, other] = min(sides[0, other], values[0])
+        sides[1, other] = min(sides[1, other], values[1] + more)
+    for other in range(size):
+        near[other] = min(near[other], sides[0, other] + sides[1, other] - table.penalty)
+
+
+@kernel
 def widest_top(near):
     """Middle of the longest run of the largest value."""
     top, best, longest, start = near.max(), 0, 0, -1
@@ -207,10 +257,11 @@ def put_pair(tree, column, index, stumps):
 
 
 @kernel
-def two_levels(table, weight, near, levels, room, exact, unit, budget, tree):
+def two_levels(table, weight, near, sides, levels, room, exact, unit, budget, tree):
     """Search trees of two levels, roots by falling bound; it can be resumed where it ended.
 
-    near holds a bound for each (column, threshold) as root, and is lowered. levels (2,) is what is
+    near holds a bound for each (column, threshold) as root, sides (2, n_roots) one for each side of
+    it at half shares (at first `side_weights`); both are lowered. levels (2,) is what is
     known to be reached, and the largest bound that was not lowered further; a tree (8, 3) above the
     former is put into `tree`. Ends once no bound exceeds both by more than `room`, or `budget` work
     is spent. With `exact` each root is settled, without it bounds are all that is looked for.
@@ -225,7 +276,7 @@ def two_levels(table, weight, near, levels, room, exact, unit, budget, tree):
         column = np.searchsorted(ends, pick, side="right")
         start = ends[column] - table.n_thresholds[column]
         index, rounds = pick - start, MANY_ROUNDS if exact else FEW_ROUNDS
-        bound, value, stumps, turns = pair_bound(
+        bound, value, stumps, turns, halves = pair_bound(
             table, weight, column, index, levels[0], rounds, share
         )
         work += 2 * turns * scan + weight.shape[0] + near.shape[0]
@@ -242,7 +293,9 @@ def two_levels(table, weight, near, levels, room, exact, unit, budget, tree):
                 put_pair(tree, column, index, stumps)
         levels[1] = max(levels[1], bound)
         near[pick] = min(near[pick], bound)
-        spread_bound(table, weight, column, index, bound, near[start : ends[column]])
+        own = near[start : ends[column]]
+        spread_bound(table, weight, column, index, bound, own)
+        spread_sides(table, weight, column, index, halves, sides[:, start : ends[column]], own)
     return work
 
 
@@ -273,19 +326,20 @@ def two_splits(table, goal, first, budget, tree):
 
 
 @kernel
-def conflicting_pairs(table, sweep, order, budget, pairs):
+def conflicting_pairs(table, sweep, order, most, budget, pairs):
     """Fill pairs (m, 2) with rows of different labels that no split separates; return how many.
 
-    order sorts the rows by right_below in the column `sweep`. Ends when the room or the budget of
-    comparisons is used up: any part of the pairs gives a bound.
+    order sorts the rows by right_below in the column `sweep`. A row is paired with at most `most`
+    rows after it. Ends when the room or the budget of comparisons is used up: any part of the pairs
+    gives a bound.
     """
     found, work, p = 0, 0, table.n_thresholds.shape[0]
     for one in range(order.shape[0]):
-        i = order[one]
+        i, own = order[one], 0
         for two in range(one + 1, order.shape[0]):
             j = order[two]
-            if table.left_from[sweep, i] < table.right_below[sweep, j]:
-                break  # and so is every later row
+            if table.left_from[sweep, i] < table.right_below[sweep, j] or own == most:
+                break  # separated, and so is every later row
             work += 1
             if table.label[i] == table.label[j]:
                 continue
@@ -300,7 +354,7 @@ def conflicting_pairs(table, sweep, order, budget, pairs):
                 if found == pairs.shape[0]:
                     return found
                 pairs[found, 0], pairs[found, 1] = i, j
-                found += 1
+                found, own = found + 1, own + 1
         if work > budget:
             return found
     return found

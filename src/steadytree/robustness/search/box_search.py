@@ -126,9 +126,9 @@ class BoxSearch:
         known -= table.penalty * boxes.splits_under(self.nodes, v)
         near = np.full(self.problem.n_splits, float(table.weight.sum()))
         levels, small, unit = np.array([known, -np.inf]), empty_tree(2), self.problem.unit
-        work = box_bounds.two_levels(
-            table, table.weight, near, levels, 0.0, True, unit, STEP_WORK, small
-        )
+        sides = box_bounds.side_weights(table, table.weight)
+        given = table, table.weight, near, sides, levels, 0.0, True, unit
+        work = box_bounds.two_levels(*given, STEP_WORK, small)
         if levels[0] > known + ROUNDING:
             tree = self.nodes.copy()
             tree[v], tree[2 * v : 2 * v + 2], tree[4 * v : 4 * v + 4] = (
@@ -143,11 +143,11 @@ class BoxSearch:
         """Settle every root of two levels."""
         near, unit = np.full(self.problem.n_splits, self.bound), self.problem.unit
         levels, small, weight = np.array([self.value, -np.inf]), empty_tree(2), self.table.weight
+        sides = box_bounds.side_weights(self.table, weight)
+        given = self.table, weight, near, sides, levels, 0.0, True, unit
         while near.max(initial=-np.inf) > levels[0] + ROUNDING:
             self._begin_step()
-            box_bounds.two_levels(
-                self.table, weight, near, levels, 0.0, True, unit, STEP_WORK, small
-            )
+            box_bounds.two_levels(*given, STEP_WORK, small)
             if levels[0] > self.value + ROUNDING:
                 self._offer(small)
             self._lower(float(max(levels[0], near.max())))
@@ -184,15 +184,16 @@ class BoxSearch:
             j, k = nodes[v, :2].tolist()
             if j < 0 or not self.counts[v].any() or self.problem.columns[j].category >= 0:
                 continue
+            low, high = self.problem.ends_of(j)
             left = self.counts[v] & self.correct[2 * v] & (table.left_from[j] <= k)
             right = self.counts[v] & self.correct[2 * v + 1] & (k < table.right_below[j])
-            left &= ~self.correct[2 * v + 1] & ~np.isnan(self.problem.low[j])
-            right &= ~self.correct[2 * v] & ~np.isnan(self.problem.low[j])
+            left &= ~self.correct[2 * v + 1] & ~np.isnan(low)
+            right &= ~self.correct[2 * v] & ~np.isnan(low)
             thresholds = self.problem.columns[j].thresholds
             if not left.any() or not right.any() or np.isinf(thresholds[k]):
                 continue
             first, last = table.left_from[j][left].max(), table.right_below[j][right].min()
-            middle = (self.problem.high[j][left].max() + self.problem.low[j][right].min()) / 2
+            middle = high[left].max() / 2 + low[right].min() / 2
             nodes[v, INDEX] = first + np.abs(thresholds[first:last] - middle).argmin()
         return nodes
 

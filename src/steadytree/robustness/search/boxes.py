@@ -25,8 +25,9 @@ from steadytree.robustness.search.problem import (
 )
 
 Nodes = NDArray[np.int64]  # a tree as `_kernels.boxes` stores it
-MOST_CONFLICTS = 400_000  # pairs that the bound of any tree is made from
-CONFLICT_WORK = 300_000_000
+MOST_CONFLICTS = 200_000  # pairs that the bound of any tree is made from
+FEWEST_CONFLICTS = 4  # of a row, with those after it
+CONFLICT_WORK = 100_000_000  # comparisons
 FLOW_UNITS = 1_000_000  # weights that are no whole numbers are counted in such parts of the total
 
 
@@ -100,8 +101,9 @@ class BoxProblem:
     space: FeatureSpace  # with candidate thresholds
     columns: tuple[BoxColumn, ...]  # in the order of the table
     table: BoxTable
-    low: Floats  # (n_columns, n): ends of the boxes; nan where a row has no number
-    high: Floats
+    rows: Floats  # (n, p): encoded values
+    moves: Moves
+    limit: float  # what each row may spend
 
     @classmethod
     def of(
@@ -114,15 +116,10 @@ class BoxProblem:
     ) -> "BoxProblem":
         """Rank the boxes of training rows (values, labels, weights), which may move by `limit`."""
         rows, labels, weights = merge_rows(*training)
-        columns, ranks, boxes = [], [], []
-        for j in range(len(space)):
-            x = rows[:, j]
-            for one in _box_columns(space, j):
-                columns.append(one)
-                ranks.append(_ranks(one, moves, x, limit))
-                number = np.where(one.category < 0, x, np.nan)
-                boxes.append(reach(moves, j, number, limit))
-        left, right = (np.array([r[side] for r in ranks], np.int32) for side in (0, 1))
+        columns = [one for j in range(len(space)) for one in _box_columns(space, j)]
+        left, right = np.empty((2, len(columns), len(rows)), np.int32)
+        for k, one in enumerate(columns):
+            left[k], right[k] = _ranks(one, moves, rows[:, one.column], limit)
         table = BoxTable(
             left_from=left,
             right_below=right,
@@ -132,13 +129,17 @@ class BoxProblem:
             n_classes=int(training[1].max(initial=0)) + 1,
             penalty=float(penalty),
         )
-        low, high = (np.array([box[side] for box in boxes]) for side in (0, 1))
-        return cls(space, tuple(columns), table, low, high)
+        return cls(space, tuple(columns), table, rows, moves, limit)
 
     def part(self, rows: NDArray[np.int64], penalty: float) -> "BoxProblem":
         """The same splits for some rows alone, with another penalty."""
         table = rows_of(self.table, rows, self.table.weight)._replace(penalty=float(penalty))
-        return replace(self, table=table, low=self.low[:, rows], high=self.high[:, rows])
+        return replace(self, table=table, rows=self.rows[rows])
+
+    def ends_of(self, column: int) -> tuple[Floats, Floats]:
+        """Least and greatest number that each row can move to; nan where it has none."""
+        j = self.columns[column].column
+        return reach(self.moves, j, self.rows[:, j], self.limit)
 
     @property
     def total(self) -> float:
@@ -162,7 +163,8 @@ class BoxProblem:
         """
         weight, room = self.table.weight, np.empty((MOST_CONFLICTS, 2), np.int64)
         order = np.argsort(self.table.right_below[self._sweep], kind="stable")
-        count = conflicting_pairs(self.table, self._sweep, order, CONFLICT_WORK, room)
+        most = max(FEWEST_CONFLICTS, MOST_CONFLICTS // len(weight))
+        count = conflicting_pairs(self.table, self._sweep, order, most, CONFLICT_WORK, room)
         pairs = room[:count]
         if count == 0 or len(weight) == 0:
             return self.total
