@@ -93,8 +93,8 @@ def test_the_search_finds_the_best_of_few_trees_and_never_loses_one():
     assert reached >= 38  # of 40
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_bounds_of_two_levels(exact):
+@pytest.mark.parametrize("rounds", [1, 4, box_bounds.EXACT_ROUNDS])
+def test_bounds_of_two_levels(rounds):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         table = twins.random_boxes(rng)
@@ -102,12 +102,12 @@ def test_bounds_of_two_levels(exact):
         near = np.full(int(table.n_thresholds.sum()), float(weight.sum()))
         levels, tree = np.array([-1e9, -np.inf]), np.full((8, 3), -1)
         sides = box_bounds.side_weights(table, weight)
-        given = table, weight, near, sides, levels, 0.0, exact, 0.0
+        given = table, weight, near, sides, levels, 0.0, rounds, 0.0
         while box_bounds.two_levels(*given, 50, tree) >= 50:  # resumed where it ended
             pass
         true = np.array(list(twins.two_levels(*given, 0, tree).values()))
         assert (near >= true - 1e-6).all()
-        if exact:
+        if rounds == box_bounds.EXACT_ROUNDS:
             assert max(levels) == pytest.approx(true.max())
             own = table._replace(weight=weight)
             assert twins.value_of(own, tree) == pytest.approx(true.max())
@@ -117,7 +117,7 @@ def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         table = twins.random_boxes(rng)
-        roots = twins.two_levels(table, table.weight, None, None, None, 0, True, 0, 0, None)
+        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None)
         for (column, index), most in roots.items():
             share = rng.random(len(table.label))  # of any kind
             given = table, table.weight, column, index
@@ -135,7 +135,7 @@ def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
 def test_trees_of_two_splits():
     for seed in SEEDS:
         table = twins.random_boxes(np.random.default_rng(seed), penalty=0.0)
-        roots = twins.two_levels(table, table.weight, None, None, None, 0, True, 0, 0, None)
+        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None)
         goal, tree, first, found = max(roots.values()), np.full((8, 3), -1), 0, False
         while first < table.n_thresholds.sum() and not found:
             first, found, _ = box_bounds.two_splits(table, goal, first, 30, tree)

@@ -6,7 +6,7 @@ from steadytree._base.jit import kernel
 from steadytree.robustness._kernels.boxes import COLUMN, INDEX, LABEL, ROUNDING, best_box_split
 
 STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
-FEW_ROUNDS, MANY_ROUNDS = 1, 12
+EXACT_ROUNDS = 12  # from which on a root is settled
 
 
 @kernel
@@ -80,8 +80,9 @@ def pair_bound(table, weight, column, index, goal, rounds, share):
     A row that can be on both sides is kept only where both stumps keep it, so its weight may be
     shared between the sides in any way: each gives a bound, and some rounds of subgradient steps
     look for one that gives a low bound; it is left in share (n,). Ends once the bound is at most
-    `goal`. Returns bound, value (-inf where no pair was looked for), the stumps, the rounds, and
-    the bound of each side at half shares.
+    `goal`. Returns bound, value, the stumps, the rounds, and the bound of each side at half shares.
+    With fewer than EXACT_ROUNDS no pair is looked for: the value is -inf, the stumps are those that
+    give the bound.
     """
     n, bound, value, halves = table.label.shape[0], np.inf, -np.inf, (np.inf, np.inf)
     left, right = sides_of(table, column, index)
@@ -96,12 +97,14 @@ def pair_bound(table, weight, column, index, goal, rounds, share):
         if first[0] + second[0] - table.penalty < bound:
             bound = first[0] + second[0] - table.penalty
             share[:] = tried
+            if rounds < EXACT_ROUNDS:
+                best = first, second
         if bound <= max(goal, value) + ROUNDING:
             return bound, value, best, turn + 1, halves
         for row in np.flatnonzero(left & right):
             keeps = stump_keeps(table, first, row) * 1.0 - stump_keeps(table, second, row) * 1.0
             tried[row] = min(1.0, max(0.0, tried[row] - STEP * SHRINK**turn * keeps))
-        if turn % 3 == 0 and rounds > FEW_ROUNDS:
+        if turn % 3 == 0 and rounds >= EXACT_ROUNDS:
             second = best_partner(table, weight, right, left, first, turn)
             first = best_partner(table, weight, left, right, second, turn)
             found = pair_value(table, weight, left, right, (first, second))
@@ -257,15 +260,16 @@ def put_pair(tree, column, index, stumps):
 
 
 @kernel
-def two_levels(table, weight, near, sides, levels, room, exact, unit, budget, tree):
+def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, tree):
     """Search trees of two levels, roots by falling bound; it can be resumed where it ended.
 
     near holds a bound for each (column, threshold) as root, sides (2, n_roots) one for each side of
     it at half shares (at first `side_weights`); both are lowered. levels (2,) is what is
     known to be reached, and the largest bound that was not lowered further; a tree (8, 3) above the
     former is put into `tree`. Ends once no bound exceeds both by more than `room`, or `budget` work
-    is spent. With `exact` each root is settled, without it bounds are all that is looked for.
-    Values are multiples of `unit` where that is above 0. Returns the work.
+    is spent. With EXACT_ROUNDS each root is settled; with fewer, bounds are all that is looked for,
+    and the pair that gives the largest is put into `tree`. Values are multiples of `unit` where
+    that is above 0. Returns the work.
     """
     ends, work, share = np.cumsum(table.n_thresholds), 0, np.empty(weight.shape[0])
     scan = np.count_nonzero(weight) * table.n_thresholds.shape[0] + ends[-1]
@@ -275,7 +279,7 @@ def two_levels(table, weight, near, sides, levels, room, exact, unit, budget, tr
         pick = widest_top(near)
         column = np.searchsorted(ends, pick, side="right")
         start = ends[column] - table.n_thresholds[column]
-        index, rounds = pick - start, MANY_ROUNDS if exact else FEW_ROUNDS
+        index = pick - start
         bound, value, stumps, turns, halves = pair_bound(
             table, weight, column, index, levels[0], rounds, share
         )
@@ -285,7 +289,9 @@ def two_levels(table, weight, near, sides, levels, room, exact, unit, budget, tr
         if value > levels[0] + ROUNDING:
             levels[0] = value
             put_pair(tree, column, index, stumps)
-        if exact and bound > levels[0] + ROUNDING:
+        if rounds < EXACT_ROUNDS and bound > levels[1]:
+            put_pair(tree, column, index, stumps)
+        elif rounds >= EXACT_ROUNDS and bound > levels[0] + ROUNDING:
             value, stumps, tried = close_pair(table, weight, column, index, levels[0], share)
             bound, work = value, work + (2 + tried) * scan
             if value > levels[0] + ROUNDING:

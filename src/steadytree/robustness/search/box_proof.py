@@ -3,15 +3,18 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from steadytree.robustness._kernels import box_bounds
-from steadytree.robustness._kernels.boxes import ROUNDING
+from steadytree.robustness._kernels import box_bounds, boxes
+from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
+from steadytree.robustness._kernels.boxes import LABEL, ROUNDING
 from steadytree.robustness.search.boxes import BoxProblem, empty_tree, rows_of
 from steadytree.robustness.search.problem import Floats
 
 STEP_WORK = 10_000_000  # values looked at in one step; limits of time are checked between steps
 ROOM = 0.1  # share of the gap by which the bounds of two sides may be too high at first
-MOST_VISITS = 4  # of a root, each with half the room
+MOST_VISITS = 5  # of a root: each has half the room of the one before, and more rounds
+STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
 
 
 class BoxProof:
@@ -38,9 +41,10 @@ class BoxProof:
         if self.bound <= max(value, self.settled) + ROUNDING:
             return False
         pick = int(box_bounds.widest_top(self.near))
-        before = float(self.near[pick])
-        room = max(ROOM * (before - value), 2.0 * ROUNDING) * 0.5 ** self.visits[pick]
-        self._settle(pick, self.near, self.sides, self.table.weight, self.depth, room)
+        before, visit = float(self.near[pick]), int(self.visits[pick])
+        room = max(ROOM * (before - value), 2.0 * ROUNDING) * 0.5**visit
+        roots = self.near, self.sides, self.table.weight
+        self._settle(pick, roots, self.depth, room, 1 + 2 * visit)
         unit = self.problem.unit
         if unit > 0.0:
             self.near[:] = unit * np.floor(self.near / unit + 1e-4)
@@ -50,44 +54,65 @@ class BoxProof:
         return True
 
     def _settle(
-        self, pick: int, near: Floats, sides: Floats, weight: Floats, depth: int, room: float
+        self, pick: int, roots: tuple[Floats, Floats, Floats], depth: int, room: float, rounds: int
     ) -> float:
-        """Bound trees with one root, rows that can be on both sides counting half on each."""
+        """Bound trees with one root; rows that can be on both sides count in part on each.
+
+        First they count half on each, then in some rounds less where they are kept.
+        """
+        near, sides, weight = roots
         column = int(np.searchsorted(self.ends, pick, side="right"))
         start = int(self.ends[column]) - int(self.table.n_thresholds[column])
-        index, roots = pick - start, slice(start, int(self.ends[column]))
-        own, half = np.empty((2, len(weight))), np.full(len(weight), 0.5)
+        index, span = pick - start, slice(start, int(self.ends[column]))
         left, right = box_bounds.sides_of(self.table, column, index)
-        box_bounds.shared_weights(weight, left, right, half, own)
-        values = (
-            self._least_upper(own[0], depth - 1, room),
-            self._least_upper(own[1], depth - 1, room),
-        )
-        at = self.table, weight, column, index
-        box_bounds.spread_sides(*at, values, sides[:, roots], near[roots])
-        box_bounds.spread_bound(*at, sum(values) - self.table.penalty, near[roots])
-        return sum(values) - self.table.penalty
+        own, share, best = np.empty((2, len(weight))), np.full(len(weight), 0.5), np.inf
+        for turn in range(rounds):
+            box_bounds.shared_weights(weight, left, right, share, own)
+            (first, kept_left), (second, kept_right) = (
+                self._least_upper(side, depth - 1, room, 1 + rounds // 2) for side in own
+            )
+            if turn == 0:
+                at = self.table, weight, column, index
+                box_bounds.spread_sides(*at, (first, second), sides[:, span], near[span])
+            best = min(best, first + second - self.table.penalty)
+            moved = STEP * SHRINK**turn * (kept_left * 1.0 - kept_right) * (left & right)
+            share = np.clip(share - moved, 0.0, 1.0)
+        box_bounds.spread_bound(self.table, weight, column, index, best, near[span])
+        near[pick] = min(near[pick], best)
+        return best
 
-    def _least_upper(self, weight: Floats, depth: int, room: float) -> float:
-        """A bound on trees of some levels under these weights, `room` above the least seen."""
-        rows = np.flatnonzero(weight > 0.0)
+    def _least_upper(
+        self, weight: Floats, depth: int, room: float, rounds: int
+    ) -> tuple[float, NDArray[np.bool_]]:
+        """A bound on trees of some levels under these weights, and rows that a tree near it keeps.
+
+        The bound is at most `room` above the least seen.
+        """
+        rows, kept = np.flatnonzero(weight > 0.0), np.zeros(len(weight), bool)
         if len(rows) == 0:
-            return 0.0
+            return 0.0, kept
         self.begin_step()
-        table = rows_of(self.table, rows, weight)
-        stump = float(box_bounds.one_level(table, table.weight, 0)[0])
+        table, tree = rows_of(self.table, rows, weight), empty_tree(2)
+        stump, *split = box_bounds.one_level(table, table.weight, 0)
+        tree[1, LABEL] = split[2]
+        if split[0] >= 0:
+            boxes.put_stump(tree, 1, *split)
         near = np.full(self.problem.n_splits, float(weight.sum()))
-        levels, tree = np.array([stump, -np.inf]), empty_tree(2)
+        levels = np.array([stump, -np.inf])
         if depth == 2:
-            sides, work = box_bounds.side_weights(table, table.weight), STEP_WORK
-            given = table, table.weight, near, sides, levels, room, False, 0.0
+            levels[1], sides = stump, box_bounds.side_weights(table, table.weight)
+            given = table, table.weight, near, sides, levels, room, min(rounds, EXACT_ROUNDS - 1)
+            work = STEP_WORK
             while work >= STEP_WORK:
                 self.begin_step()
-                work = box_bounds.two_levels(*given, STEP_WORK, tree)
-            return max(stump, float(near.max()))
-        sides = box_bounds.side_weights(self.table, weight)
-        while near.max() > max(levels[0], levels[1]) + room + ROUNDING:
-            pick = int(box_bounds.widest_top(near))
-            bound = self._settle(pick, near, sides, weight, depth, room / 2)
-            levels[1] = max(levels[1], bound)
-        return max(stump, float(near.max()))
+                work = box_bounds.two_levels(*given, 0.0, STEP_WORK, tree)
+            marks = np.zeros((2, len(tree), len(rows)), bool)
+            boxes.mark_rows(table, tree, marks[0], marks[1])
+            kept[rows] = marks[0, 1]
+        else:
+            sides = box_bounds.side_weights(self.table, weight)
+            while near.max() > max(levels[0], levels[1]) + room + ROUNDING:
+                pick = int(box_bounds.widest_top(near))
+                bound = self._settle(pick, (near, sides, weight), depth, room / 2, rounds)
+                levels[1] = max(levels[1], bound)
+        return max(float(stump), float(near.max())), kept

@@ -9,6 +9,7 @@ from steadytree._base.clock import Limit
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.robustness._kernels import box_bounds, boxes
+from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
 from steadytree.robustness._kernels.boxes import INDEX, ROUNDING
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof
@@ -127,7 +128,7 @@ class BoxSearch:
         near = np.full(self.problem.n_splits, float(table.weight.sum()))
         levels, small, unit = np.array([known, -np.inf]), empty_tree(2), self.problem.unit
         sides = box_bounds.side_weights(table, table.weight)
-        given = table, table.weight, near, sides, levels, 0.0, True, unit
+        given = table, table.weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
         work = box_bounds.two_levels(*given, STEP_WORK, small)
         if levels[0] > known + ROUNDING:
             tree = self.nodes.copy()
@@ -144,7 +145,7 @@ class BoxSearch:
         near, unit = np.full(self.problem.n_splits, self.bound), self.problem.unit
         levels, small, weight = np.array([self.value, -np.inf]), empty_tree(2), self.table.weight
         sides = box_bounds.side_weights(self.table, weight)
-        given = self.table, weight, near, sides, levels, 0.0, True, unit
+        given = self.table, weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
         while near.max(initial=-np.inf) > levels[0] + ROUNDING:
             self._begin_step()
             box_bounds.two_levels(*given, STEP_WORK, small)
