@@ -14,26 +14,31 @@ from steadytree.robustness.search import box_validation
 pytestmark = pytest.mark.usefixtures("no_time_passes")
 
 
+@pytest.fixture(autouse=True)
+def little_work(monkeypatch):
+    monkeypatch.setattr(box_validation, "FOLD_WORK", 100_000)
+
+
 def test_labels_without_signal_get_no_tree_and_clear_ones_do():
     rng = np.random.default_rng(0)
-    X = rng.random((120, 3))
+    X = rng.random((80, 3))
     noise = Perturbation(radius=0.02)
-    model = RobustTreeClassifier(3, noise, regularisation="auto", max_nodes=300)
-    by_chance = model.fit(X, rng.integers(0, 2, 120))
+    model = RobustTreeClassifier(2, noise, regularisation="auto")
+    by_chance = model.fit(X, rng.integers(0, 2, 80))
     assert by_chance.regularisation_ > 0.5  # a split must win several rows
-    assert by_chance.tree_.n_leaves <= 3
+    assert by_chance.tree_.n_leaves <= 2
     clear = model.fit(X, (X[:, 0] > 0.5).astype(int))
     assert clear.tree_.n_leaves == 2
-    free = RobustTreeClassifier(3, noise, max_nodes=300).fit(X, rng.integers(0, 2, 120))
+    free = RobustTreeClassifier(2, noise).fit(X, rng.integers(0, 2, 80))
     assert free.regularisation_ == 0
-    assert free.tree_.n_leaves > 3
+    assert free.tree_.n_leaves > 2
 
 
 def test_the_choice_is_repeated_and_shows_in_the_objective():
     X, y = load_iris(return_X_y=True)
-    settings = {"regularisation": "auto", "time_limit": math.inf, "max_nodes": 200}
+    settings = {"regularisation": "auto", "time_limit": math.inf, "max_nodes": 500}
     first, second = (
-        RobustTreeClassifier(3, Perturbation(radius=0.2), **settings).fit(X, y) for _ in range(2)
+        RobustTreeClassifier(2, Perturbation(radius=0.2), **settings).fit(X, y) for _ in range(2)
     )
     assert first.tree_ == second.tree_
     rate = first.regularisation_
