@@ -21,15 +21,15 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
+from tables import write_tables
 
 from steadytree import Perturbation, RobustTreeClassifier, certify
 
 HERE = pathlib.Path(__file__).parent
-OUT = pathlib.Path("robust_real_out")
 SETS = ("breast cancer", "diabetes", "ionosphere", "heart", "spambase_sep", "cod-rna_train")
 SHARES, DEPTHS = (0.02, 0.05), (2, 3, 4)
 SAMPLE = 5_000  # rows of cod-rna
-SECONDS = 2.0  # of CPU time, for one fit
+SECONDS = 1.0  # of CPU time, for one fit
 GROOT = ("groot-trees==0.0.17", "numpy<2", "scikit-learn==1.3.2", "setuptools<70")
 
 
@@ -88,9 +88,9 @@ def measure(name, share, depth, seed):
     return found
 
 
-def measure_groot(cases, python):
+def measure_groot(cases, python, where):
     """The same of GROOT, in an environment of its own; one process for all cases."""
-    jobs, where = [], OUT / "groot"
+    jobs = []
     where.mkdir(parents=True, exist_ok=True)
     for name, share, depth, seed in cases:
         X, y = load(name)
@@ -151,52 +151,65 @@ def key(case):
 
 
 def append(file, case):
-    OUT.mkdir(exist_ok=True)
     with file.open("a", encoding="utf-8") as out:
         out.write(json.dumps(case) + "\n")
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--splits", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="breast cancer, depth 2, one split")
+    parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--sets", nargs="*", default=SETS)
-    parser.add_argument("--groot", action="store_true")
-    parser.add_argument("--groot-python")
-    parser.add_argument("--bounds", nargs="*", type=float)
-    parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--groot", action="store_true", help="GROOT alone, in its environment")
+    parser.add_argument("--groot-python", help="a Python in which groot is installed")
+    parser.add_argument("--bounds", type=float, help="CPU seconds for bounds of whole sets")
+    parser.add_argument("--tables", action="store_true", help="of what was measured")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("robust_real_out"))
     given = parser.parse_args()
-    if given.tables:
-        from tables import write_tables
-
-        print(
-            write_tables(*(kept_lines(OUT / f"{n}.jsonl") for n in ("results", "groot", "bounds")))
-        )
-        return
-    seeds = range(given.first, given.first + given.splits)
-    cases = list(itertools.product(given.sets, SHARES, DEPTHS, seeds))
+    given.out.mkdir(parents=True, exist_ok=True)
+    cases = list(itertools.product(given.sets, SHARES, DEPTHS, range(given.splits)))
+    if given.quick:
+        cases = [("breast cancer", share, 2, 0) for share in SHARES]
     if given.groot or given.groot_python:
-        done = {key(case) for case in kept_lines(OUT / "groot.jsonl")}
-        left = [case for case in cases if case not in done]
-        found = measure_groot(left, given.groot_python or groot_python()) if left else []
-        for case, one in zip(left, found, strict=True):
-            names = dict(zip(("set", "share", "depth", "seed"), case, strict=True))
-            append(OUT / "groot.jsonl", {**names, **one})
-        return
-    warm = np.random.default_rng(0).random((60, 2))
-    for regularisation in (0.0, "auto"):  # compiles
-        fit_ours(warm, (warm[:, 0] > 0.5).astype(int), 0.05, 3, regularisation)
-    if given.bounds is not None:
-        done = {(c["set"], c["share"], c["depth"]) for c in kept_lines(OUT / "bounds.jsonl")}
-        for name, share, depth in itertools.product(given.sets, SHARES, (3,)):
-            if (name, share, depth) not in done:
-                seconds = given.bounds[0] if given.bounds else 60.0
-                append(OUT / "bounds.jsonl", measure_bound(name, depth, share, seconds))
-        return
-    done = {key(case) for case in kept_lines(OUT / "results.jsonl")}
+        run_groot(cases, given)
+    elif given.bounds:
+        run_bounds(given)
+    elif not given.tables:
+        run_ours(cases, given)
+    files = (given.out / f"{name}.jsonl" for name in ("results", "groot", "bounds"))
+    print(write_tables(*map(kept_lines, files)))
+
+
+def run_ours(cases, given):
+    compile_loops()
+    done = {key(case) for case in kept_lines(given.out / "results.jsonl")}
     for case in cases:
         if case not in done:
-            append(OUT / "results.jsonl", measure(*case))
+            append(given.out / "results.jsonl", measure(*case))
+
+
+def run_groot(cases, given):
+    done = {key(case) for case in kept_lines(given.out / "groot.jsonl")}
+    left = [case for case in cases if case not in done]
+    python = given.groot_python or groot_python()
+    found = measure_groot(left, python, given.out / "groot") if left else []
+    for case, one in zip(left, found, strict=True):
+        names = dict(zip(("set", "share", "depth", "seed"), case, strict=True))
+        append(given.out / "groot.jsonl", {**names, **one})
+
+
+def run_bounds(given):
+    compile_loops()
+    done = {key(case) for case in kept_lines(given.out / "bounds.jsonl")}
+    for name, share in itertools.product(given.sets, SHARES):
+        if (name, share, 3, None) not in done:
+            append(given.out / "bounds.jsonl", measure_bound(name, 3, share, given.bounds))
+
+
+def compile_loops():
+    X = np.random.default_rng(0).random((60, 2))
+    for regularisation in (0.0, "auto"):
+        fit_ours(X, (X[:, 0] > 0.5).astype(int), 0.05, 3, regularisation)
 
 
 if __name__ == "__main__":
