@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from steadytree._base.clock import CLOCK, Limit
+from steadytree._base.clock import CLOCK, CPU_CLOCK, Limit
 from tests._base.clocks import ToldClock
 
 
@@ -53,3 +53,8 @@ def test_threads_together_make_no_more_steps_than_allowed():
 def test_the_limit_that_forbids_a_step_is_named():
     limit = Limit(steps=2)
     assert [limit.spend() for _ in range(3)] == ["", "", "node limit"]
+
+
+def test_the_clock_of_the_process_counts_its_work(monkeypatch):
+    monkeypatch.setattr(time, "process_time", lambda: 7.0)
+    assert CPU_CLOCK.now() == 7.0

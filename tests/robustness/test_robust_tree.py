@@ -376,6 +376,15 @@ def test_a_limit_keeps_the_best_tree_with_a_gap(monkeypatch, limit):
     assert worst * len(y) == pytest.approx(model.objective_)
 
 
+@pytest.mark.parametrize("scope", ["row", "mean"])
+def test_a_bound_is_there_before_any_step(scope):
+    X, y = np.repeat(np.arange(4), 5)[:, None], [0, 0, 0, 0, 1] * 2 + [0, 1, 1, 1, 1] * 2
+    noise = Perturbation(step_cost=1.0, budget=0.1, scope=scope)
+    first = RobustTreeClassifier(3, noise, max_nodes=1).fit(X, y)
+    assert first.bound_ == 16  # of each value one row is wrong whatever it is taken for
+    assert RobustTreeClassifier(3, noise).fit(X, y).objective_ <= first.bound_
+
+
 def small_problem(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 2, (60, 8)), rng.integers(0, 2, 60)

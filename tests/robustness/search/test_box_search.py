@@ -193,3 +193,17 @@ def test_loops_are_compiled_before_the_clock_starts():
     box_search.load_box_loops()
     assert box_search.load_box_loops.cache_info().currsize == 1
     assert Limit(steps=0).spend() == "node limit"
+
+
+def test_seconds_of_the_process_count_where_asked_for(monkeypatch):
+    monkeypatch.setattr("steadytree.robustness.robust_tree.CPU_CLOCK", ToldClock(tick=1.0))
+    X, y = load_iris(return_X_y=True)
+    model = RobustTreeClassifier(4, Perturbation(radius=0.2), time_limit=6, clock="cpu").fit(X, y)
+    assert model.status_ == "time limit"
+    assert [step.seconds for step in model.history_] == sorted(
+        step.seconds for step in model.history_
+    )
+    assert model.history_[-1].incumbent == len(y) - model.objective_
+    assert model.history_[-1].bound == len(y) - model.bound_
+    with pytest.raises(ValueError, match="clock must be one of"):
+        RobustTreeClassifier(clock="sun").fit(X, y)

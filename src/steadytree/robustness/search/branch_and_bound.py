@@ -68,7 +68,7 @@ class Search:
         `start` is a tree to begin with, `bound` what every tree is known to lose.
         """
         reason, shortest = "proven", False
-        self.bound = bound
+        self._raise_bound(max(bound, self.problem.inseparable))
         try:
             if start is not None:
                 self._offer(start)

@@ -115,6 +115,15 @@ class Problem:
         return float(self.table.weight.sum())
 
     @property
+    def inseparable(self) -> float:
+        """Weight that every tree loses: rows that no split separates have one label at the most."""
+        table = self.table
+        _, group = np.unique(self.bins, axis=1, return_inverse=True)
+        counts = np.zeros((int(group.max(initial=0)) + 1, table.n_classes))
+        np.add.at(counts, (group.ravel(), table.label), table.weight)
+        return float((counts.sum(axis=1) - counts.max(axis=1)).sum())
+
+    @property
     def spending(self) -> tuple[float, float, bool, bool]:
         return self.limit, self.penalty, self.shared, self.integer
 
