@@ -232,7 +232,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         load_box_loops()
         limit = self._limit()
         if self.regularisation == "auto":
-            penalty = choose_penalty(problem, self.max_depth, limit, self._seed())
+            penalty = choose_penalty(problem, self.max_depth, limit.half(), self._seed())
             self.regularisation_ = penalty / (1.0 + penalty)
             problem = problem.part(np.arange(len(problem.table.label)), penalty)
             spending = *spending[:2], penalty

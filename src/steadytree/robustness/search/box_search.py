@@ -80,7 +80,8 @@ class BoxSearch:
             self._offer(start)
             self._descend(start.copy())
         for tilt in TILTS:
-            self._begin_step()
+            if tilt > 0.0:  # a greedy tree is there whatever the limit
+                self._begin_step()
             nodes = empty_tree(self.depth, self.label)
             boxes.grow(self.table, nodes, 1, tilt, self.correct, self.counts)
             self._descend(nodes)

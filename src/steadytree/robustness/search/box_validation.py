@@ -9,9 +9,10 @@ from steadytree.robustness.search.box_search import BoxSearch
 from steadytree.robustness.search.boxes import BoxProblem
 from steadytree.robustness.search.branch_and_bound import Stop
 
-SHARES = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04)  # of all weight, that a split must win
+UNITS = (0.0, 0.1, 0.25, 0.5, 0.75)  # standard errors of the weight kept, that a split must win
 N_FOLDS = 5
-FOLD_WORK = 5_000_000  # of the search for one tree
+FOLD_WORK = 2_000_000  # of the search for one tree
+Penalties = NDArray[np.float64]
 
 
 def choose_penalty(problem: BoxProblem, depth: int, limit: Limit, seed: int) -> float:
@@ -20,21 +21,29 @@ def choose_penalty(problem: BoxProblem, depth: int, limit: Limit, seed: int) -> 
     The rule of one standard error is that of Breiman et al. (1984). Where a limit is reached, the
     folds finished so far decide.
     """
-    folds, weight = _folds(problem.table.label, seed), problem.table.weight
-    kept, seen = np.zeros(len(SHARES)), 0.0
+    folds, total = _folds(problem.table.label, seed), problem.total
+    kept, seen = np.zeros(len(UNITS)), 0.0
     try:
+        search = BoxSearch(problem, depth, limit, seed)
+        search.begin()
+        penalties = np.array(UNITS) * total * _error(problem, search.value / total)
         for fold in range(N_FOLDS):
-            kept += _kept_by(problem, depth, folds == fold, limit, seed)
-            seen += float(weight[folds == fold].sum())
+            kept += _kept_by(problem, depth, folds == fold, penalties, limit, seed)
+            seen += float(problem.table.weight[folds == fold].sum())
     except Stop:
-        pass  # the search that follows ends at once, and says why
+        pass  # the search that follows ends soon, and says why
     if seen == 0.0:
         return 0.0
-    best = kept.max() / seen
-    # of a share among so many rows; of weights that are no numbers of rows, Kish's (1965) number
+    best = float(kept.max()) / seen
+    return float(penalties[np.flatnonzero(kept / seen >= best - _error(problem, best)).max()])
+
+
+def _error(problem: BoxProblem, share: float) -> float:
+    """Standard error of a share of the rows."""
+    weight = problem.table.weight
+    # of weights that are no numbers of rows, Kish's (1965) number of rows
     n_rows = problem.total if problem.unit else weight.sum() ** 2 / (weight**2).sum()
-    error = np.sqrt(best * (1.0 - best) / n_rows)
-    return float(SHARES[np.flatnonzero(kept / seen >= best - error).max()] * problem.total)
+    return float(np.sqrt(max(share * (1.0 - share), 0.0) / n_rows))
 
 
 def _folds(labels: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
@@ -48,17 +57,22 @@ def _folds(labels: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
 
 
 def _kept_by(
-    problem: BoxProblem, depth: int, held_out: NDArray[np.bool_], limit: Limit, seed: int
+    problem: BoxProblem,
+    depth: int,
+    held_out: NDArray[np.bool_],
+    penalties: Penalties,
+    limit: Limit,
+    seed: int,
 ) -> NDArray[np.float64]:
     """Weight of held-out rows that a tree of the others keeps, for each penalty."""
     rows, others = np.flatnonzero(~held_out), problem.part(np.flatnonzero(held_out), 0.0).table
-    kept, start = np.zeros(len(SHARES)), None
+    kept, start = np.zeros(len(penalties)), None
     if len(rows) == 0 or len(others.label) == 0:
         return kept
-    total = float(problem.table.weight[rows].sum())
+    part = float(problem.table.weight[rows].sum()) / problem.total
     marks = np.zeros((2, 2 ** (depth + 1), len(others.label)), bool)
-    for k, share in enumerate(SHARES):
-        search = BoxSearch(problem.part(rows, share * total), depth, limit, seed)
+    for k, penalty in enumerate(penalties):
+        search = BoxSearch(problem.part(rows, penalty * part), depth, limit, seed)
         search.begin(start)
         search.kick(FOLD_WORK)
         start = search.centred(search.nodes)
