@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from steadytree._base.clock import CLOCK, Limit
+from steadytree._base.clock import CLOCK, CPU_CLOCK, Limit
 from tests._base.clocks import ToldClock
 
 
@@ -53,3 +53,17 @@ def test_threads_together_make_no_more_steps_than_allowed():
 def test_the_limit_that_forbids_a_step_is_named():
     limit = Limit(steps=2)
     assert [limit.spend() for _ in range(3)] == ["", "", "node limit"]
+
+
+def test_the_clock_of_the_process_counts_its_work(monkeypatch):
+    monkeypatch.setattr(time, "process_time", lambda: 7.0)
+    assert CPU_CLOCK.now() == 7.0
+
+
+def test_half_of_a_limit_is_spent_of_the_whole():
+    whole = Limit(10.0, 7, ToldClock())
+    half = whole.half()
+    assert half.left == 5.0
+    assert [half.spend() for _ in range(4)] == ["", "", "", "node limit"]
+    assert [whole.spend() for _ in range(5)] == ["", "", "", "", "node limit"]
+    assert Limit().half().spend() == ""

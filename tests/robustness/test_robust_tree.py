@@ -377,6 +377,15 @@ def test_a_limit_keeps_the_best_tree_with_a_gap(monkeypatch, limit):
     assert worst * len(y) == pytest.approx(model.objective_)
 
 
+@pytest.mark.parametrize("scope", ["row", "mean"])
+def test_a_bound_is_there_before_any_step(scope):
+    X, y = np.repeat(np.arange(4), 5)[:, None], [0, 0, 0, 0, 1] * 2 + [0, 1, 1, 1, 1] * 2
+    noise = Perturbation(step_cost=1.0, budget=0.1, scope=scope)
+    first = RobustTreeClassifier(3, noise, max_nodes=1).fit(X, y)
+    assert first.bound_ == 16  # of each value one row is wrong whatever it is taken for
+    assert RobustTreeClassifier(3, noise).fit(X, y).objective_ <= first.bound_
+
+
 def small_problem(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 2, (60, 8)), rng.integers(0, 2, 60)
@@ -471,7 +480,7 @@ def test_warm_start():
         RobustTreeClassifier(3, warm_start=first).fit(X[:, :2], y)
     other = StableTreeClassifier(3, random_state=0).fit(X / 3, y)
     with pytest.raises(ValueError, match="not among the candidate"):
-        RobustTreeClassifier(3, warm_start=other).fit(X, y)
+        RobustTreeClassifier(3, noise, warm_start=other).fit(X, y)
 
 
 def test_declared_cuts_are_the_only_ones():
@@ -493,7 +502,7 @@ def test_declared_cuts_are_the_only_ones():
         (
             {"regularisation": 1},
             ValueError,
-            "regularisation must be a number of at least 0 and below 1, got 1",
+            "regularisation must be 'auto' or a number of at least 0 and below 1, got 1",
         ),
         ({"perturbation": 0.1}, TypeError, "must be a Perturbation"),
         ({"perturbation": Perturbation(step_cost=1)}, ValueError, "has no budget"),
@@ -525,12 +534,12 @@ def test_whole_numbers_get_as_many_thresholds_as_others():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 500, (300, 1)), rng.integers(0, 2, 300)
     for scale, whole in ((1, True), (0.5, False)):
-        model = RobustTreeClassifier(1).fit(X * scale, y)
+        model = RobustTreeClassifier(1, n_thresholds=10).fit(X * scale, y)
         found = model.space_[0].thresholds
         assert len(found) == 10
         assert (found == np.floor(found)).all() == whole
         assert model.n_questions_ == 10
-    few = RobustTreeClassifier(1).fit(X % 8, y).space_[0].thresholds
+    few = RobustTreeClassifier(1, n_thresholds=10).fit(X % 8, y).space_[0].thresholds
     assert few.tolist() == list(range(7))
 
 

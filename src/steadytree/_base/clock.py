@@ -20,7 +20,15 @@ class Clock:
         time.sleep(max(seconds, 0.0))
 
 
-CLOCK = Clock()
+class CpuClock(Clock):
+    """Seconds that this process was at work, in all its threads."""
+
+    def now(self) -> float:
+        """Seconds at work since an arbitrary start."""
+        return time.process_time()
+
+
+CLOCK, CPU_CLOCK = Clock(), CpuClock()
 
 
 class Limit:
@@ -35,6 +43,14 @@ class Limit:
         self._seconds, self._steps, self._clock = seconds, steps, clock
         self._start, self._spent = clock.now(), 0
         self._turn = threading.Lock()
+        self._whole: Limit | None = None
+
+    def half(self) -> "Limit":
+        """A limit of half of what is left; what is spent of it is spent of the whole."""
+        steps = None if self._steps is None else (self._steps - self._spent) // 2
+        part = Limit(self.left / 2, steps, self._clock)
+        part._whole = self
+        return part
 
     @property
     def elapsed(self) -> float:
@@ -52,4 +68,6 @@ class Limit:
             if self._steps is not None and self._spent >= self._steps:
                 return "node limit"
             self._spent += 1
+        if self._whole is not None:
+            self._whole.spend()
         return "" if self.left > 0 else "time limit"

@@ -73,7 +73,10 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "Pareto trees", lambda: st.ParetoTreeClassifier(random_state=0).fit(X, y)
     yield (
         "robust trees",
-        lambda: st.RobustTreeClassifier(max_depth=2).fit(np.round(X[:60]), y[:60]),
+        lambda: [
+            st.RobustTreeClassifier(2, noise).fit(np.round(X[:60]), y[:60])
+            for noise in (None, st.Perturbation(step_cost=1.0, budget=0.1, scope="mean"))
+        ],
     )
     yield "risk scores", lambda: st.report(score.fit(X, y), other, other_y, train=(X, y))
 

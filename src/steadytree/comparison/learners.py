@@ -59,7 +59,6 @@ DESCRIPTIONS = {
 }
 MOST_MIDPOINTS = 2_000  # rows up to which every threshold is tried
 CONDITIONS = 6
-ROBUST_THRESHOLDS = 6
 
 
 @dataclass(frozen=True)
@@ -185,13 +184,7 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
 
         stated = settings.perturbation
         noise = usual_perturbation(X) if stated is None else stated.scaled_to(X)
-        return RobustTreeClassifier(
-            min(depth, 2),
-            noise,
-            settings.time_limit,
-            n_thresholds=ROBUST_THRESHOLDS,
-            random_state=seed,
-        )
+        return RobustTreeClassifier(min(depth, 2), noise, settings.time_limit, random_state=seed)
     if name == "score":
         return RiskScoreClassifier(noise=NOISE_SHARE, max_conditions=CONDITIONS, random_state=seed)
     schema = settings.schema or observed_schema(X, y)

@@ -86,7 +86,7 @@ def midpoint_thresholds(name: str, values: NDArray[np.floating]) -> Floats:
             f"{MAX_THRESHOLDS:,} that grid='midpoint' can take: use grid='quantile' or "
             "'equidistant' with n_thresholds."
         )
-    return _between(distinct[:-1], distinct[1:])
+    return between(distinct[:-1], distinct[1:])
 
 
 def quantile_thresholds(
@@ -97,17 +97,17 @@ def quantile_thresholds(
     distinct, inverse = np.unique(values[observed], return_inverse=True)
     distinct = distinct.astype(np.float64)
     if len(distinct) - 1 <= n_thresholds:
-        return _between(distinct[:-1], distinct[1:])
+        return between(distinct[:-1], distinct[1:])
     heavy = np.bincount(inverse, weights=None if weights is None else weights[observed])
     share = heavy.cumsum() / heavy.sum()
     levels = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
     # the tolerance keeps weights and repeated rows on the same side of a level
     indices = np.searchsorted(share, levels - 1e-12, side="left")
     indices = np.unique(np.minimum(indices, len(distinct) - 2))
-    return _between(distinct[indices], distinct[indices + 1])
+    return between(distinct[indices], distinct[indices + 1])
 
 
-def _between(below: Floats, above: Floats) -> Floats:
+def between(below: Floats, above: Floats) -> Floats:
     """A point in [below, above) for each pair: the midpoint, as a float32 number if one fits."""
     middle = below + (above / 2 - below / 2)
     middle = np.where(middle < above, middle, below)  # neighbours with nothing between

@@ -10,73 +10,92 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from steadytree._base.clock import CLOCK, Limit
+from steadytree._base.clock import CLOCK, CPU_CLOCK, Limit
 from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import quantile_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.base import TreeClassifierMixin, read_rows, with_class_weight
 from steadytree.models.sklearn import as_tree
-from steadytree.robustness.perturbation import Perturbation, check_integers, check_names
-from steadytree.robustness.search.branch_and_bound import Search, load_loops
-from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Problem
+from steadytree.models.tree import Tree
+from steadytree.robustness.perturbation import Moves, Perturbation, check_integers, check_names
+from steadytree.robustness.search.box_search import UNFINISHED, BoxSearch, load_box_loops
+from steadytree.robustness.search.box_validation import choose_penalty
+from steadytree.robustness.search.boxes import BoxProblem, box_thresholds, moves_in_boxes, reach
+from steadytree.robustness.search.branch_and_bound import Progress, Search, load_loops
+from steadytree.robustness.search.problem import Floats, Outcome, Problem, tree_of
 
 PARAMETERS: Parameters = {
     "max_depth": Integer(1, 8),
-    "n_thresholds": Integer(1),
-    "regularisation": Real(least=0, below=1),
+    "n_thresholds": Integer(1, also=(None,)),
+    "regularisation": Real(least=0, below=1, also=("auto",)),
     "time_limit": Real(above=0),
+    "clock": OneOf("wall", "cpu"),
     "max_nodes": Integer(1, also=(None,)),
     "perturbation": Instance(Perturbation, "a Perturbation"),
     "solver": OneOf("search", "mio"),
     "n_jobs": Integer(-1_000, also=(None,)),  # joblib counts backwards from all cores below 0
     "cuts": Instance(Mapping, "a mapping from names to thresholds"),
 }
+USUAL_THRESHOLDS = 10  # of a column, with a budget that rows share
+FEW_SPLITS = 100  # of which the exact search over lists of sub-trees proves depth 3 and more
+Training = tuple[Floats, NDArray[np.int64], Floats]  # values, labels, weights
+Spending = tuple[float, bool, float]  # what may be spent, whether by all rows, and the penalty
 
 
 class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     """The tree of given depth that keeps most rows correct after the worst perturbation.
 
     The adversary sees the tree, then moves the rows as the perturbation allows, to make as many
-    wrong as the budget can pay for. An exact search finds the tree that loses least to it;
-    when a limit of time or work is reached first, the best tree found is kept together with a bound
-    that no tree can exceed. Among equally good trees one with fewest splits is taken. Without a
-    perturbation it is the optimal tree of that depth.
+    wrong as the budget can pay for. Two searches find the tree that loses least to it, each where
+    it is the right one. Where each row may move within a box of its own (`radius`, or nothing
+    moves), trees over all thresholds that matter are improved by local search from greedy ones, so
+    that none of these is better; depth 1 and 2 are proven, deeper trees get a bound. Where rows
+    share a budget, or costs add up over columns, an exact search over candidate splits proves the
+    tree. When a limit of time or work is reached first, the best tree found is kept together with a
+    bound that no tree can exceed. Without a perturbation it is the optimal tree of that depth.
 
     Parameters
     ----------
     max_depth : int, default=3
-        Most splits from root to leaf, 1 to 8; 2 to 4 can usually be proven.
+        Most splits from root to leaf, 1 to 8.
     perturbation : Perturbation, optional
         With a budget. By default nothing moves.
     time_limit : float, default=60
         Seconds after which the best tree so far is kept; compiling, which takes a while once after
         installation, does not count.
-    regularisation : float, default=0
-        R in [0, 1): maximises (1 - R) times the rows kept correct minus R times the splits.
-    n_thresholds : int, default=10
+    regularisation : float or "auto", default=0
+        R in [0, 1): maximises (1 - R) times the rows kept correct minus R times the splits. "auto"
+        chooses it by cross-validation of the rows kept, for noise by row.
+    n_thresholds : int, optional
         Most candidate thresholds of a column: between rows, at equal shares of them. Those of whole
         numbers are whole, or halfway to the next where the perturbation's `whole` lets them move by
-        less than whole steps; every whole number between the bounds is one where these are few.
+        less than whole steps; every whole number between the bounds is one where these are few. By
+        default all that matter where each row moves in a box of its own, else 10.
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
     warm_start : bool, Tree or fitted tree, default=False
-        A tree to begin with, over the candidate splits; True is the one of the last fit, if any.
+        A tree to begin with; True is the one of the last fit, if any. Where rows share a budget
+        its splits must be among the candidate splits.
     solver : {"search", "mio"}, default="search"
         "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``). It uses
         one thread and no random numbers, and reports no progress.
     n_jobs : int, optional
-        Threads among which the splits at the root are shared; None is one, -1 all cores. The
-        objective is the same for any number; of equally good trees another may be found.
+        Threads among which the splits at the root are shared where rows share a budget; None is
+        one, -1 all cores. The objective is the same for any number; of equally good trees another
+        may be found.
     progress : callable, optional
         Called with a `Progress` (seconds, incumbent, bound: robust loss) when either improves.
     random_state : int, RandomState or None, default=None
         Seed of the trees that the search starts from; None is 0, so that a fit can be repeated.
     max_nodes : int, optional
         Steps after which the best tree so far is kept: each bounds a part of the search tree, lists
-        the sub-trees in it, or starts from a random tree. With one thread and
-        ``time_limit=math.inf`` the result is the same on every machine. Of "mio", nodes of SCIP's.
+        the sub-trees in it, starts from a random tree, or looks at some ten million values. With
+        one thread and ``time_limit=math.inf`` the result is the same on every machine. Of "mio",
+        nodes of SCIP's.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with those of the rows.
+    clock : {"wall", "cpu"}, default="wall"
+        Whether `time_limit` counts seconds of the clock on the wall, or of this process at work.
 
     Attributes
     ----------
@@ -89,7 +108,12 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         ``(bound_ - objective_) / bound_``; 0 where proven.
     proven_ : bool
     status_ : str
-        "proven", "time limit", "node limit", "interrupted" or "too many candidates".
+        "proven", "time limit", "node limit", "interrupted", "too many candidates", or "bound limit"
+        where nothing lowers the bound further.
+    history_ : list of Progress
+        Robust loss of the best tree and its bound, whenever either improved.
+    regularisation_ : float
+        R, as given or chosen.
     is_shortest_ : bool
         Whether it is proven, too, that no equally good tree has fewer splits.
     majority_ : float
@@ -120,7 +144,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         perturbation=None,
         time_limit=60,
         regularisation=0.0,
-        n_thresholds=10,
+        n_thresholds=None,
         cuts=None,
         warm_start=False,
         solver="search",
@@ -129,6 +153,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         random_state=None,
         max_nodes=None,
         class_weight=None,
+        clock="wall",
     ):
         self.max_depth = max_depth
         self.perturbation = perturbation
@@ -143,6 +168,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.max_nodes = max_nodes
         self.class_weight = class_weight
+        self.clock = clock
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RobustTreeClassifier":
         """Find the tree.
@@ -150,7 +176,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Whole numbers, 0/1, categories, and numbers (through candidate thresholds).
+            Numbers, whole numbers, 0/1 and categories.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -169,49 +195,107 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
         moves = noise.moves(space.typed_like(data, fitted=True))
         check_integers(noise, space, values)
-        steps = moves.integer | np.isinf(np.minimum(moves.up, moves.down))
-        self.space_ = self._with_thresholds(space, values, steps, data.weights)
         weights = np.ones(len(values)) if data.weights is None else data.weights
-        penalty = self.regularisation / (1 - self.regularisation)
-        spending = noise.spend(float(weights.sum())), noise.scope != "row", penalty
         training = values, labels.astype(np.int64), weights
-        problem = Problem.of(self.space_, moves, *training, spending)
-        outcome = self._solve(problem)
-        self.tree_ = problem.tree_of(outcome.encoding, self.classes_, training)
-        self.objective_ = problem.total - outcome.value
-        self.bound_ = problem.total - outcome.bound
+        total = float(weights.sum())
+        shared = noise.scope != "row"
+        by_row = self.n_thresholds is None and moves_in_boxes(moves, shared)
+        in_boxes = by_row and self.solver == "search"
+        if self.regularisation == "auto" and not in_boxes:
+            raise ValueError(
+                "regularisation='auto' needs noise by row (radius=, scope='row', or none), "
+                "n_thresholds=None and solver='search': pass a number instead."
+            )
+        self.history_: list[Progress] = []
+        chosen = self.regularisation == "auto"
+        self.regularisation_ = 0.0 if chosen else float(self.regularisation)
+        penalty = self.regularisation_ / (1 - self.regularisation_)
+        spending = noise.spend(total), shared, penalty
+        reaches = self._reaches(moves, values, spending[0]) if in_boxes else None
+        self.space_ = self._with_thresholds(space, moves, training, reaches)
+        solve = self._solve_boxes if in_boxes else self._solve
+        outcome = solve(moves, training, spending)
+        self.objective_, self.bound_ = total - outcome.value, total - outcome.bound
         self.proven_, self.status_ = outcome.proven, outcome.reason
         self.is_shortest_ = outcome.shortest
         gap = self.bound_ - self.objective_
         self.optimality_gap_ = 0.0 if self.proven_ else float(gap / max(abs(self.bound_), 1e-12))
         self.majority_ = float(np.bincount(labels, weights).max())
-        self.n_questions_ = len(problem.splits)
         return self
 
-    def _solve(self, problem: Problem) -> Outcome:
-        start = self._start(problem)
+    def _solve_boxes(self, moves: Moves, training: Training, spending: Spending) -> Outcome:
+        """Search trees over rows in boxes; a proof over few splits is left to the exact search."""
+        problem = BoxProblem.of(self.space_, moves, training, spending[0], spending[2])
+        given = self._given()
+        start = None if given is None else problem.nodes_of(given, self.classes_, self.max_depth)
+        few = self.max_depth > 2 and problem.n_splits <= FEW_SPLITS
+        load_box_loops()
+        limit = self._limit()
+        if self.regularisation == "auto":
+            penalty = choose_penalty(problem, self.max_depth, limit.half(), self._seed())
+            self.regularisation_ = penalty / (1.0 + penalty)
+            problem = problem.part(np.arange(len(problem.table.label)), penalty)
+            spending = *spending[:2], penalty
+        search = BoxSearch(problem, self.max_depth, limit, self._seed(), self._report)
+        outcome = search.run(start, prove=not few)
+        self.n_questions_ = problem.n_splits
+        form = search.space, search.splits, outcome.encoding
+        self.tree_ = tree_of(*form, self.classes_, training)
+        if few and not outcome.proven and outcome.reason == UNFINISHED:
+            return self._solve(moves, training, spending, self.tree_, outcome.bound, limit)
+        return outcome
+
+    def _solve(
+        self,
+        moves: Moves,
+        training: Training,
+        spending: Spending,
+        given: Tree | None = None,
+        bound: float = 0.0,
+        limit: Limit | None = None,
+    ) -> Outcome:
+        """Search trees over the candidate splits, from a tree and a bound where these are known."""
+        problem = Problem.of(self.space_, moves, *training, spending)
+        given = self._given() if given is None else given
+        depth = self.max_depth
+        start = None if given is None else problem.encoding_of(given, self.classes_, depth)
         if self.solver == "mio":
             from steadytree.robustness.search.mio import solve_mio
 
-            return solve_mio(problem, self.max_depth, (self.time_limit, self.max_nodes), start)
+            outcome = solve_mio(problem, depth, (self.time_limit, self.max_nodes), start)
+        else:
+            load_loops(depth)
+            limit, threads = limit or self._limit(), effective_n_jobs(self.n_jobs)
+            search = Search(problem, depth, limit, self._seed(), self._report, threads)
+            outcome = search.run(start, bound)
+        self.n_questions_ = len(problem.splits)
+        form = self.space_, problem.splits, outcome.encoding
+        self.tree_ = tree_of(*form, self.classes_, training)
+        return outcome
+
+    def _limit(self) -> Limit:
+        clock = CPU_CLOCK if self.clock == "cpu" else self._clock
+        return Limit(self.time_limit, self.max_nodes, clock)
+
+    def _report(self, state: Progress) -> None:
+        self.history_.append(state)
+        if self.progress is not None:
+            self.progress(state)
+
+    def _seed(self) -> int:
         # None is 0: which of several equally good trees is found must not change between runs
         state = 0 if self.random_state is None else self.random_state
-        seed = check_random_state(state).randint(np.iinfo(np.int32).max)
-        load_loops(self.max_depth)
-        limit = Limit(self.time_limit, self.max_nodes, self._clock)
-        threads = effective_n_jobs(self.n_jobs)
-        return Search(problem, self.max_depth, limit, seed, self.progress, threads).run(start)
+        return int(check_random_state(state).randint(np.iinfo(np.int32).max))
 
-    def _start(self, problem: Problem) -> Encoding | None:
-        """The encoding of the tree to begin with, where one is given."""
+    def _given(self) -> Tree | None:
+        """The tree to begin with, where there is one."""
         given = getattr(self, "tree_", None) if self.warm_start is True else self.warm_start
         if given is None or given is False:
             return None
         try:
-            tree = as_tree(given)
+            return as_tree(given)
         except TypeError as error:
             raise TypeError(f"warm_start must be a bool or a tree: {error}") from error
-        return problem.encoding_of(tree, self.classes_, self.max_depth)
 
     def _validate(self) -> None:
         validate(self, PARAMETERS)
@@ -220,27 +304,42 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         if self.n_jobs == 0:
             raise ValueError("n_jobs must be None, -1 or a number of threads, got 0.")
 
+    def _reaches(self, moves: Moves, values: Floats, limit: float) -> list[tuple[Floats, Floats]]:
+        """Ends of the rows' boxes in each column; of categories they do not count."""
+        return [reach(moves, j, x, limit) for j, x in enumerate(values.T)]
+
     def _with_thresholds(
-        self, space: FeatureSpace, values: Floats, steps: NDArray[np.bool_], weights: Floats | None
+        self,
+        space: FeatureSpace,
+        moves: Moves,
+        training: Training,
+        reaches: list[tuple[Floats, Floats]] | None,
     ) -> FeatureSpace:
-        """The space with candidate thresholds: declared ones, few integers, or between rows."""
+        """The space with candidate thresholds: declared ones, those between boxes, or some."""
         # where an integer column may move by less than a step, the least move would cross a
         # threshold at an integer: thresholds then lie halfway to the next
+        steps = moves.integer | np.isinf(np.minimum(moves.up, moves.down))
+        most = self.n_thresholds or USUAL_THRESHOLDS
         declared, columns = self.cuts or {}, list(space)
         check_names("cuts", declared, space.names)
         for j, column in enumerate(space):
-            name = column.name
+            name, x = column.name, training[0][:, j]
             if column.is_categorical and name in declared:
                 raise ValueError(f"cuts of {name!r}: categories are split off one by one.")
             if column.is_categorical:
                 continue
-            thresholds = quantile_thresholds(values[:, j], self.n_thresholds, weights)
+            whole = column.kind != "numeric"
             if name in declared:
                 thresholds = _declared_thresholds(name, declared[name])
-            elif column.kind != "numeric":
-                few = column.high - column.low <= self.n_thresholds
-                integers = np.arange(column.low, column.high) if few else np.floor(thresholds)
+            elif reaches is not None:
+                thresholds = box_thresholds(*reaches[j], bool(whole and steps[j]))
+            elif whole:
+                few = column.high - column.low <= most
+                between = np.floor(quantile_thresholds(x, most, training[2]))
+                integers = np.arange(column.low, column.high) if few else between
                 thresholds = np.unique(integers) + (0.0 if steps[j] else 0.5)
+            else:
+                thresholds = quantile_thresholds(x, most, training[2])
             columns[j] = column.with_thresholds(thresholds)
         return FeatureSpace(tuple(columns))
 

@@ -62,9 +62,13 @@ class Search:
         self.bounds = Bounds(problem, depth, self._begin_step)
         self.slack = self.bounds.slack
 
-    def run(self, start: Encoding | None = None) -> Outcome:
-        """Improve the tree until it is proven best, a limit is reached, or the user interrupts."""
+    def run(self, start: Encoding | None = None, bound: float = 0.0) -> Outcome:
+        """Improve the tree until it is proven best, a limit is reached, or the user interrupts.
+
+        `start` is a tree to begin with, `bound` what every tree is known to lose.
+        """
         reason, shortest = "proven", False
+        self._raise_bound(max(bound, self.problem.inseparable))
         try:
             if start is not None:
                 self._offer(start)

@@ -77,6 +77,8 @@ class Problem:
         """Price the splits of a space for every distinct row; spending: limit, shared, penalty."""
         limit, shared, penalty = spending
         splits = list_splits(space)
+        if len(splits) > MOST_SPLITS:
+            raise UnsuitableDataError(_too_many(space, splits))
         rows, row_labels, row_weights = merge_rows(values, labels, weights)
         n_splits, n = len(splits), len(rows)
         n_bins = 1 + max((_n_bins(column) for column in space), default=0)
@@ -113,6 +115,15 @@ class Problem:
         return float(self.table.weight.sum())
 
     @property
+    def inseparable(self) -> float:
+        """Weight that every tree loses: rows that no split separates have one label at the most."""
+        table = self.table
+        _, group = np.unique(self.bins, axis=1, return_inverse=True)
+        counts = np.zeros((int(group.max(initial=0)) + 1, table.n_classes))
+        np.add.at(counts, (group.ravel(), table.label), table.weight)
+        return float((counts.sum(axis=1) - counts.max(axis=1)).sum())
+
+    @property
     def spending(self) -> tuple[float, float, bool, bool]:
         return self.limit, self.penalty, self.shared, self.integer
 
@@ -129,45 +140,9 @@ class Problem:
         reach = self.limit if self.integer else np.inf
         return PriceIntervals(self.limit * prices[:-1], prices[1:], cross, reach, True)
 
-    def tree_of(
-        self, encoding: Encoding, classes: NDArray[Any], training: tuple[Floats, Any, Floats]
-    ) -> Tree:
-        """The encoded tree, with the class shares of training rows (values, labels, weights)."""
-        # A leaf whose label is not its most frequent class, which can be more robust, gets that
-        # label with certainty, so that the tree predicts as encoded.
-        values, labels, weights = training
-        nodes: list[tuple[int, int, int, int]] = []  # split, left, right, label
-        totals: list[NDArray[np.float64]] = []
-        depth = int(np.log2(len(encoding) + 1)) - 1
-
-        def grow(index: int, height: int, rows: NDArray[np.int64]) -> int:
-            own, chosen = len(nodes), int(encoding[index])
-            counts = np.bincount(labels[rows], weights[rows], len(classes))
-            totals.append(counts.astype(np.float64))
-            nodes.append((-1, LEAF, LEAF, -1 - chosen))
-            if chosen >= 0:
-                split = self.splits[chosen]
-                on_left = goes_left(split, values[rows, split.column])
-                left = grow(index + 1, height - 1, rows[on_left])
-                right = grow(index + 1 + 2**height - 1, height - 1, rows[~on_left])
-                nodes[own] = (chosen, left, right, -1)
-            return own
-
-        grow(0, depth, np.arange(len(values)))
-        split, left, right, label = np.array(nodes).T.copy()
-        builder = TreeBuilder(SplitTable.of(self.space), classes)
-        return builder.build(split, left, right, np.array(totals), label=label)
-
     def encoding_of(self, tree: Tree, classes: NDArray[Any], depth: int) -> Encoding:
         """The encoding of a tree over the problem's splits; refuses a tree with others."""
-        own, names = tree.space.names[:5], self.space.names[:5]
-        if tree.space.names != self.space.names:
-            raise ValueError(f"warm_start is a tree for other columns, {own}: X has {names}.")
-        if tree.depth > depth:
-            raise ValueError(
-                f"warm_start has depth {tree.depth}, more than max_depth={depth}: "
-                "give a smaller tree."
-            )
+        check_start(tree, self.space, depth)
         indices = {split: index for index, split in enumerate(self.splits)}
         known = {label: index for index, label in enumerate(classes.tolist())}
         labels = tree.classes.tolist()
@@ -185,6 +160,40 @@ class Problem:
         return encoding
 
 
+def tree_of(
+    space: FeatureSpace,
+    splits: Sequence[Split],
+    encoding: Encoding,
+    classes: NDArray[Any],
+    training: tuple[Floats, Any, Floats],
+) -> Tree:
+    """The encoded tree, with the class shares of training rows (values, labels, weights)."""
+    # A leaf whose label is not its most frequent class, which can be more robust, gets that
+    # label with certainty, so that the tree predicts as encoded.
+    values, labels, weights = training
+    nodes: list[tuple[int, int, int, int]] = []  # split, left, right, label
+    totals: list[NDArray[np.float64]] = []
+    depth = int(np.log2(len(encoding) + 1)) - 1
+
+    def grow(index: int, height: int, rows: NDArray[np.int64]) -> int:
+        own, chosen = len(nodes), int(encoding[index])
+        counts = np.bincount(labels[rows], weights[rows], len(classes))
+        totals.append(counts.astype(np.float64))
+        nodes.append((-1, LEAF, LEAF, -1 - chosen))
+        if chosen >= 0:
+            split = splits[chosen]
+            on_left = goes_left(split, values[rows, split.column])
+            left = grow(index + 1, height - 1, rows[on_left])
+            right = grow(index + 1 + 2**height - 1, height - 1, rows[~on_left])
+            nodes[own] = (chosen, left, right, -1)
+        return own
+
+    grow(0, depth, np.arange(len(values)))
+    split, left, right, label = np.array(nodes).T.copy()
+    builder = TreeBuilder(SplitTable.of(space), classes)
+    return builder.build(split, left, right, np.array(totals), label=label)
+
+
 def list_splits(space: FeatureSpace) -> tuple[Split, ...]:
     """The candidate splits of a space, in the order of `SplitTable`, each with its threshold."""
     table = SplitTable.of(space).table
@@ -194,8 +203,6 @@ def list_splits(space: FeatureSpace) -> tuple[Split, ...]:
         thresholds, is_category = space[j].thresholds, k < len(space[j].categories)
         threshold = float(thresholds[k]) if k < len(thresholds) else np.inf
         found.append(Split(j, -np.inf, k, way) if is_category else Split(j, threshold, -1, way))
-    if len(found) > MOST_SPLITS:
-        raise UnsuitableDataError(_too_many(space, found))
     return tuple(found)
 
 
@@ -294,16 +301,32 @@ def _too_many(space: FeatureSpace, splits: Sequence[Split]) -> str:
     )
 
 
-def _split_index(tree: Tree, node: int, indices: dict[Split, int], space: FeatureSpace) -> int:
-    """The candidate split of a node, wherever it sends missing values, if need be."""
+def check_start(tree: Tree, space: FeatureSpace, depth: int) -> None:
+    """Refuse a tree to begin with that is for other columns, or too deep."""
+    if tree.space.names != space.names:
+        own, names = tree.space.names[:5], space.names[:5]
+        raise ValueError(f"warm_start is a tree for other columns, {own}: X has {names}.")
+    if tree.depth > depth:
+        raise ValueError(
+            f"warm_start has depth {tree.depth}, more than max_depth={depth}: give a smaller tree."
+        )
+
+
+def split_of_node(tree: Tree, node: int, space: FeatureSpace) -> Split:
+    """The split of a node; several categories on the left have no form here."""
     j, threshold, category = int(tree.feature[node]), float(tree.threshold[node]), -1
     if space[j].is_categorical and tree.subset[node].sum() == 1:
         threshold, category = -np.inf, int(tree.subset[node].argmax())
-    for missing_left in (bool(tree.missing_left[node]), not tree.missing_left[node]):
-        split = Split(j, threshold, category, missing_left)
+    return Split(j, threshold, category, bool(tree.missing_left[node]))
+
+
+def _split_index(tree: Tree, node: int, indices: dict[Split, int], space: FeatureSpace) -> int:
+    """The candidate split of a node, wherever it sends missing values, if need be."""
+    own = split_of_node(tree, node, space)
+    for split in (own, own._replace(missing_left=not own.missing_left)):
         if split in indices:
             return indices[split]
     raise ValueError(
-        f"warm_start splits on {space[j].name!r} in a way that is not among the candidate "
+        f"warm_start splits on {space[own.column].name!r} in a way that is not among the candidate "
         "splits: pass its thresholds in cuts, or leave it out."
     )

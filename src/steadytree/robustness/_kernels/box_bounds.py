@@ -1,0 +1,366 @@
+"""Trees of two levels of splits over boxes: the best one, and a bound on all of them."""
+
+import numpy as np
+
+from steadytree._base.jit import kernel
+from steadytree.robustness._kernels.boxes import COLUMN, INDEX, LABEL, ROUNDING, best_box_split
+
+STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
+EXACT_ROUNDS = 12  # from which on a root is settled
+
+
+@kernel
+def one_level(table, weight, first):
+    """The best tree of at most one split: value less penalty, column (-1: a leaf), index, labels.
+
+    Rows count by weight (n,).
+    """
+    rows = np.flatnonzero(weight > 0.0)
+    totals = np.zeros(table.n_classes)
+    for row in rows:
+        totals[table.label[row]] += weight[row]
+    label = np.argmax(totals)
+    leaf, penalty = totals[label], table.penalty
+    found = best_box_split(table, rows, table.label, weight, table.n_classes, leaf + penalty, first)
+    if found[1] < 0:
+        return leaf, -1, 0, label, label
+    return found[0] - penalty, found[1], found[2], found[3], found[4]
+
+
+@kernel
+def stump_keeps(table, stump, row):
+    """Whether a row can reach leaves of its label only."""
+    _, column, index, left, right = stump
+    if column < 0:
+        return table.label[row] == left
+    return (table.label[row] == left or index < table.right_below[column, row]) and (
+        table.label[row] == right or table.left_from[column, row] <= index
+    )
+
+
+@kernel
+def sides_of(table, column, index):
+    """Which rows can be left, and which right, of a threshold."""
+    return table.right_below[column] <= index, table.left_from[column] > index
+
+
+@kernel
+def shared_weights(weight, left, right, share, own):
+    """Fill own (2, n) with the weight on each side; rows on both give `share` of it to the left."""
+    for row in range(weight.shape[0]):
+        own[0, row] = weight[row] * (share[row] if right[row] else 1.0) * left[row]
+        own[1, row] = weight[row] * (1.0 - share[row] if left[row] else 1.0) * right[row]
+
+
+@kernel
+def best_partner(table, weight, side, other, stump, turn):
+    """The best stump for rows that can be on its `side`, beside a stump for the `other` one."""
+    own = np.zeros(weight.shape[0])
+    for row in np.flatnonzero(side):
+        own[row] = weight[row] * (not other[row] or stump_keeps(table, stump, row))
+    return one_level(table, own, turn)
+
+
+@kernel
+def pair_value(table, weight, left, right, stumps):
+    """Weight that two stumps under a root keep, less the penalties of all three splits."""
+    first, second = stumps
+    value = -table.penalty * (1 + (first[1] >= 0) + (second[1] >= 0))
+    for row in np.flatnonzero(weight > 0.0):
+        kept = not left[row] or stump_keeps(table, first, row)
+        if kept and (not right[row] or stump_keeps(table, second, row)):
+            value += weight[row]
+    return value
+
+
+@kernel
+def pair_bound(table, weight, column, index, goal, rounds, share):
+    """Bound to trees of two levels with the given root, a good pair of stumps, and its value.
+
+    A row that can be on both sides is kept only where both stumps keep it, so its weight may be
+    shared between the sides in any way: each gives a bound, and some rounds of subgradient steps
+    look for one that gives a low bound; it is left in share (n,). Ends once the bound is at most
+    `goal`. Returns bound, value, the stumps, the rounds, and the bound of each side at half shares.
+    With fewer than EXACT_ROUNDS no pair is looked for: the value is -inf, the stumps are those that
+    give the bound.
+    """
+    n, bound, value, halves = table.label.shape[0], np.inf, -np.inf, (np.inf, np.inf)
+    left, right = sides_of(table, column, index)
+    tried, own = np.full(n, 0.5), np.empty((2, n))
+    first = second = (0.0, -1, 0, 0, 0)
+    best = first, second
+    for turn in range(rounds):
+        shared_weights(weight, left, right, tried, own)
+        first, second = one_level(table, own[0], turn), one_level(table, own[1], turn)
+        if turn == 0:
+            halves = first[0], second[0]
+        if first[0] + second[0] - table.penalty < bound:
+            bound = first[0] + second[0] - table.penalty
+            share[:] = tried
+            if rounds < EXACT_ROUNDS:
+                best = first, second
+        if bound <= max(goal, value) + ROUNDING:
+            return bound, value, best, turn + 1, halves
+        for row in np.flatnonzero(left & right):
+            keeps = stump_keeps(table, first, row) * 1.0 - stump_keeps(table, second, row) * 1.0
+            tried[row] = min(1.0, max(0.0, tried[row] - STEP * SHRINK**turn * keeps))
+        if turn % 3 == 0 and rounds >= EXACT_ROUNDS:
+            second = best_partner(table, weight, right, left, first, turn)
+            first = best_partner(table, weight, left, right, second, turn)
+            found = pair_value(table, weight, left, right, (first, second))
+            if found > value:
+                value, best = found, (first, second)
+    return bound, value, best, rounds, halves
+
+
+@kernel
+def close_pair(table, weight, column, index, goal, share):
+    """The best tree of two levels with the given root, where one is above `goal`, by enumeration.
+
+    Of a pair above the goal the left stump is, under shared weights, worth more than the goal less
+    the best right one: such stumps are listed, each with its best partner. Returns value, stumps
+    and the number of partners looked for.
+    """
+    left, right = sides_of(table, column, index)
+    own = np.empty((2, weight.shape[0]))
+    shared_weights(weight, left, right, share, own)
+    penalty, n_classes = table.penalty, table.n_classes
+    least = goal + penalty - one_level(table, own[1], 0)[0]
+    none = (0.0, -1, 0, 0, 0)
+    value, best, tried = goal, (none, none), 0
+    totals = np.zeros(n_classes)
+    for row in np.flatnonzero(own[0] > 0.0):
+        totals[table.label[row]] += own[0, row]
+    for one in range(n_classes):  # leaves, then splits
+        if totals[one] > least + ROUNDING:
+            first = (totals[one], -1, 0, one, one)
+            second = best_partner(table, weight, right, left, first, 0)
+            found, tried = pair_value(table, weight, left, right, (first, second)), tried + 1
+            if found > value + ROUNDING:
+                value, best = found, (first, second)
+    rows = np.flatnonzero(own[0] > 0.0)
+    for other in range(table.n_thresholds.shape[0]):
+        size = table.n_thresholds[other]
+        left_sum, right_sum = np.zeros((size + 1, n_classes)), np.zeros((size + 1, n_classes))
+        for row in rows:
+            left_sum[table.left_from[other, row], table.label[row]] += own[0, row]
+            right_sum[table.right_below[other, row], table.label[row]] += own[0, row]
+        on_left, on_right = np.zeros(n_classes), totals.copy()
+        for k in range(size):
+            on_left += left_sum[k]
+            on_right -= right_sum[k]
+            for one in range(n_classes):
+                for two in range(n_classes):
+                    worth = on_left[one] + on_right[two] - penalty
+                    if one == two or worth <= least + value - goal + ROUNDING:
+                        continue
+                    first = (worth, other, k, one, two)
+                    second = best_partner(table, weight, right, left, first, 0)
+                    found = pair_value(table, weight, left, right, (first, second))
+                    tried += 1
+                    if found > value + ROUNDING:
+                        value, best = found, (first, second)
+    return value, best, tried
+
+
+@kernel
+def spread_bound(table, weight, column, index, bound, near):
+    """Lower near (n_thresholds of the column,) to what a bound at one threshold says of others.
+
+    At another threshold the same sub-trees keep at most the rows more that are sure of their side
+    there and not here.
+    """
+    size = near.shape[0]
+    left, right = np.zeros(size + 1), np.zeros(size + 1)
+    for row in range(weight.shape[0]):
+        left[table.left_from[column, row]] += weight[row]
+        right[table.right_below[column, row]] += weight[row]
+    more = 0.0
+    for other in range(index + 1, size):
+        more += left[other]
+        near[other] = min(near[other], bound + more)
+    more = 0.0
+    for other in range(index - 1, -1, -1):
+        more += right[other + 1]
+        near[other] = min(near[other], bound + more)
+
+
+@kernel
+def half_weights(table, weight, column):
+    """What each threshold adds (size + 1,) to the left side's weight; rows on both count half."""
+    rise = np.zeros(table.n_thresholds[column] + 1)
+    for row in range(weight.shape[0]):
+        rise[table.left_from[column, row]] += weight[row] / 2
+        rise[table.right_below[column, row]] += weight[row] / 2
+    return rise
+
+
+@kernel
+def side_weights(table, weight):
+    """Weight (2, n_roots) on each side of every root, in the order of columns and thresholds."""
+    sides, start, total = np.empty((2, table.n_thresholds.sum())), 0, weight.sum()
+    for column in range(table.n_thresholds.shape[0]):
+        rise, left = half_weights(table, weight, column), 0.0
+        for index in range(table.n_thresholds[column]):
+            left += rise[index]
+            sides[0, start + index], sides[1, start + index] = left, total - left
+        start += table.n_thresholds[column]
+    return sides
+
+
+@kernel
+def spread_sides(table, weight, column, index, values, sides, near):
+    """Lower sides (2, size) and near (size,) of a column by bounds of both sides at one threshold.
+
+    values are bounds at half shares. A side that grows keeps at most the weight more that it gains,
+    one that shrinks no more than before: between two thresholds each side has the better of both.
+    """
+    rise, size = half_weights(table, weight, column), near.shape[0]
+    for side in range(2):
+        sides[side, index] = min(sides[side, index], values[side])
+    more = 0.0
+    for other in range(index + 1, size):
+        more += rise[other]
+        sides[0, other] = min(sides[0, other], values[0] + more)
+        sides[1, other] = min(sides[1, other], values[1])
+    more = 0.0
+    for other in range(index - 1, -1, -1):
+        more += rise[other + 1]
+        sides[0, other] = min(sides[0, other], values[0])
+        sides[1, other] = min(sides[1, other], values[1] + more)
+    for other in range(size):
+        near[other] = min(near[other], sides[0, other] + sides[1, other] - table.penalty)
+
+
+@kernel
+def widest_top(near):
+    """Middle of the longest run of the largest value."""
+    top, best, longest, start = near.max(), 0, 0, -1
+    for k in range(near.shape[0] + 1):
+        inside = k < near.shape[0] and near[k] == top
+        if inside and start < 0:
+            start = k
+        elif not inside and start >= 0:
+            if k - start > longest:
+                longest, best = k - start, start + (k - start) // 2
+            start = -1
+    return best
+
+
+@kernel
+def put_pair(tree, column, index, stumps):
+    """Write a tree of two levels into tree (8, 3)."""
+    tree[1, COLUMN], tree[1, INDEX] = column, index
+    for side in range(2):
+        _, own, k, left, right = stumps[side]
+        v = 2 + side
+        tree[v, COLUMN], tree[v, INDEX], tree[v, LABEL] = own, k, left
+        tree[2 * v, LABEL], tree[2 * v + 1, LABEL] = left, right
+        tree[2 * v : 2 * v + 2, COLUMN] = -1
+
+
+@kernel
+def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, tree):
+    """Search trees of two levels, roots by falling bound; it can be resumed where it ended.
+
+    near holds a bound for each (column, threshold) as root, sides (2, n_roots) one for each side of
+    it at half shares (at first `side_weights`); both are lowered. levels (2,) is what is
+    known to be reached, and the largest bound that was not lowered further; a tree (8, 3) above the
+    former is put into `tree`. Ends once no bound exceeds both by more than `room`, or `budget` work
+    is spent. With EXACT_ROUNDS each root is settled; with fewer, bounds are all that is looked for,
+    and the pair that gives the largest is put into `tree`. Values are multiples of `unit` where
+    that is above 0. Returns the work.
+    """
+    ends, work, share = np.cumsum(table.n_thresholds), 0, np.empty(weight.shape[0])
+    scan = np.count_nonzero(weight) * table.n_thresholds.shape[0] + ends[-1]
+    while work < budget and near.shape[0] > 0:
+        if near.max() <= max(levels[0], levels[1]) + room + ROUNDING:
+            break
+        pick = widest_top(near)
+        column = np.searchsorted(ends, pick, side="right")
+        start = ends[column] - table.n_thresholds[column]
+        index = pick - start
+        bound, value, stumps, turns, halves = pair_bound(
+            table, weight, column, index, levels[0], rounds, share
+        )
+        work += 2 * turns * scan + weight.shape[0] + near.shape[0]
+        if unit > 0.0:
+            bound = unit * np.floor(bound / unit + 1e-4)
+        if value > levels[0] + ROUNDING:
+            levels[0] = value
+            put_pair(tree, column, index, stumps)
+        if rounds < EXACT_ROUNDS and bound > levels[1]:
+            put_pair(tree, column, index, stumps)
+        elif rounds >= EXACT_ROUNDS and bound > levels[0] + ROUNDING:
+            value, stumps, tried = close_pair(table, weight, column, index, levels[0], share)
+            bound, work = value, work + (2 + tried) * scan
+            if value > levels[0] + ROUNDING:
+                levels[0] = value
+                put_pair(tree, column, index, stumps)
+        levels[1] = max(levels[1], bound)
+        near[pick] = min(near[pick], bound)
+        own = near[start : ends[column]]
+        spread_bound(table, weight, column, index, bound, own)
+        spread_sides(table, weight, column, index, halves, sides[:, start : ends[column]], own)
+    return work
+
+
+@kernel
+def two_splits(table, goal, first, budget, tree):
+    """Look for a tree of two splits that keeps at least `goal`, from the root `first` on.
+
+    Ends where it finds one, which is put into tree (8, 3), or `budget` work is spent. Returns the
+    next root, whether one was found, and the work.
+    """
+    ends, n, work = np.cumsum(table.n_thresholds), table.label.shape[0], 0
+    for pick in range(first, ends[-1]):
+        if work >= budget:
+            return pick, False, work
+        column = np.searchsorted(ends, pick, side="right")
+        index = pick - ends[column] + table.n_thresholds[column]
+        sides = sides_of(table, column, index)
+        for side in range(2):
+            for label in range(table.n_classes):
+                leaf = (0.0, -1, 0, label, label)
+                stump = best_partner(table, table.weight, sides[side], sides[1 - side], leaf, 0)
+                stumps = (stump, leaf) if side == 0 else (leaf, stump)
+                work += n * table.n_thresholds.shape[0] + ends[-1]
+                if pair_value(table, table.weight, sides[0], sides[1], stumps) >= goal - ROUNDING:
+                    put_pair(tree, column, index, stumps)
+                    return pick, True, work
+    return ends[-1], False, work
+
+
+@kernel
+def conflicting_pairs(table, sweep, order, most, budget, pairs):
+    """Fill pairs (m, 2) with rows of different labels that no split separates; return how many.
+
+    order sorts the rows by right_below in the column `sweep`. A row is paired with at most `most`
+    rows after it. Ends when the room or the budget of comparisons is used up: any part of the pairs
+    gives a bound.
+    """
+    found, work, p = 0, 0, table.n_thresholds.shape[0]
+    for one in range(order.shape[0]):
+        i, own = order[one], 0
+        for two in range(one + 1, order.shape[0]):
+            j = order[two]
+            if table.left_from[sweep, i] < table.right_below[sweep, j] or own == most:
+                break  # separated, and so is every later row
+            work += 1
+            if table.label[i] == table.label[j]:
+                continue
+            column = 0
+            while column < p and (
+                table.left_from[column, i] >= table.right_below[column, j]
+                and table.left_from[column, j] >= table.right_below[column, i]
+            ):
+                column += 1
+            work += column
+            if column == p:
+                if found == pairs.shape[0]:
+                    return found
+                pairs[found, 0], pairs[found, 1] = i, j
+                found, own = found + 1, own + 1
+        if work > budget:
+            return found
+    return found

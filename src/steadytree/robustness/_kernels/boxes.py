@@ -1,0 +1,398 @@
+"""Trees over rows that may be anywhere in a box: the best split of a node, and local search.
+
+A split depends on a row's box only through two ranks among the thresholds of a column: from which
+threshold on it is surely left, and up to which it is surely right. A tree is an array (2m, 3) of
+column, threshold index and label; node v has the children 2v and 2v + 1, the root is 1, and nodes
+from m on are leaves. The column of a leaf is -1; what is stored under a leaf does not count.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steadytree._base.jit import kernel
+
+COLUMN, INDEX, LABEL = 0, 1, 2
+ROUNDING = 1e-7  # sums of weights that differ by less are equal
+REGROWN = 0.5  # share of kicks after which the node's sub-trees are grown anew
+RESTARTED = 0.025  # share of failures after which the search goes back to the best tree
+MULTIPLIER = np.uint64(0x2545F4914F6CDD1D)  # of xorshift64*
+
+
+class BoxTable(NamedTuple):
+    """Rows as boxes, in ranks, with what they count."""
+
+    left_from: Any  # (p, n): surely left of threshold k where left_from <= k
+    right_below: Any  # (p, n): surely right of threshold k where k < right_below
+    n_thresholds: Any  # (p,)
+    label: Any  # (n,)
+    weight: Any  # (n,)
+    n_classes: int
+    penalty: float  # of a split, in units of weight
+
+
+@kernel
+def best_box_split(table, rows, group, weight, n_groups, least, first):
+    """The split that puts most weight surely on the side of its group, one group a side.
+
+    rows lists those that count; group and weight (n,). Columns are tried from `first` on. Returns
+    value, column, threshold index, and the groups of the left and right side; the column is -1
+    where no split exceeds `least`.
+    """
+    own, heavy = group[rows], weight[rows]
+    if n_groups == 2:
+        return best_of_two(table, rows, own, heavy, least, first)
+    p, best = table.n_thresholds.shape[0], (least, -1, 0, 0, 0)
+    width = table.n_thresholds.max() + 1
+    left_sum, right_sum = np.zeros((width, n_groups)), np.zeros((width, n_groups))
+    on_left, on_right, total = np.empty(n_groups), np.empty(n_groups), np.zeros(n_groups)
+    for k in range(rows.shape[0]):
+        total[own[k]] += heavy[k]
+    for shift in range(p):
+        column = (first + shift) % p
+        size = table.n_thresholds[column]
+        left_sum[: size + 1], right_sum[: size + 1] = 0.0, 0.0
+        left_from, right_below = table.left_from[column], table.right_below[column]
+        for k in range(rows.shape[0]):
+            left_sum[left_from[rows[k]], own[k]] += heavy[k]
+            right_sum[right_below[rows[k]], own[k]] += heavy[k]
+        on_left[:], on_right[:] = 0.0, total
+        for index in range(size):
+            for one in range(n_groups):
+                on_left[one] += left_sum[index, one]
+                on_right[one] -= right_sum[index, one]
+            value, left, right = two_groups(on_left, on_right)
+            if value > best[0] + ROUNDING:
+                best = value, column, index, left, right
+    return best
+
+
+@kernel
+def best_of_two(table, rows, group, weight, least, first):
+    """`best_box_split` of two groups; group and weight are those of `rows`."""
+    p, best = table.n_thresholds.shape[0], (least, -1, 0, 0, 0)
+    # what each threshold adds where group 0 is to be left and group 1 right, and the reverse
+    gain = np.zeros((table.n_thresholds.max() + 1, 2))
+    total = np.zeros(2)
+    for k in range(rows.shape[0]):
+        total[group[k]] += weight[k]
+    for shift in range(p):
+        column = (first + shift) % p
+        size = table.n_thresholds[column]
+        gain[: size + 1] = 0.0
+        left_from, right_below = table.left_from[column], table.right_below[column]
+        for k in range(rows.shape[0]):
+            row, own = rows[k], group[k]
+            gain[left_from[row], own] += weight[k]
+            gain[right_below[row], 1 - own] -= weight[k]
+        straight, crossed = total[1], total[0]
+        for index in range(size):
+            straight += gain[index, 0]
+            crossed += gain[index, 1]
+            if straight > best[0] + ROUNDING:
+                best = straight, column, index, 0, 1
+            if crossed > best[0] + ROUNDING:
+                best = crossed, column, index, 1, 0
+    return best
+
+
+@kernel
+def two_groups(on_left, on_right):
+    """The largest sum of a left and a right weight of different groups, and the groups."""
+    left, right = np.argmax(on_left), np.argmax(on_right)
+    if left != right:
+        return on_left[left] + on_right[right], left, right
+    most, pair = -np.inf, (left, right)
+    for other in range(on_left.shape[0]):
+        if other != left:
+            if on_left[left] + on_right[other] > most:
+                most, pair = on_left[left] + on_right[other], (left, other)
+            if on_left[other] + on_right[right] > most:
+                most, pair = on_left[other] + on_right[right], (other, right)
+    return most, pair[0], pair[1]
+
+
+@kernel
+def used_nodes(tree):
+    """Which nodes are not under a leaf."""
+    used = np.zeros(tree.shape[0], np.bool_)
+    used[1] = True
+    for v in range(1, tree.shape[0] // 2):
+        if used[v] and tree[v, COLUMN] >= 0:
+            used[2 * v], used[2 * v + 1] = True, True
+    return used
+
+
+@kernel
+def mark_correct(table, tree, v, correct):
+    """Fill correct[v], given those of its children."""
+    column, index = tree[v, COLUMN], tree[v, INDEX]
+    if column < 0:
+        for row in range(table.label.shape[0]):
+            correct[v, row] = table.label[row] == tree[v, LABEL]
+        return
+    left_from, right_below = table.left_from[column], table.right_below[column]
+    for row in range(table.label.shape[0]):
+        left = correct[2 * v, row] or index < right_below[row]
+        correct[v, row] = left and (correct[2 * v + 1, row] or left_from[row] <= index)
+
+
+@kernel
+def mark_rows(table, tree, correct, counts):
+    """Fill correct and counts (2m, n) and return the tree's value: weight kept less penalties.
+
+    correct[v, i]: each leaf under v that row i can reach has its label. counts[v, i]: row i is kept
+    just where correct[v, i], so it is what v can still decide.
+    """
+    m, n = tree.shape[0] // 2, table.label.shape[0]
+    used, value = used_nodes(tree), 0.0
+    for v in range(2 * m - 1, 0, -1):
+        counts[v] = v == 1
+        if used[v]:
+            mark_correct(table, tree, v, correct)
+    for v in range(1, m):
+        column, index = tree[v, COLUMN], tree[v, INDEX]
+        if not used[v] or column < 0:
+            continue
+        value -= table.penalty
+        left_from, right_below = table.left_from[column], table.right_below[column]
+        for row in range(n):
+            left, right = left_from[row] <= index, index < right_below[row]
+            here = counts[v, row]
+            counts[2 * v, row] = here and not right and (left or correct[2 * v + 1, row])
+            counts[2 * v + 1, row] = here and not left and (right or correct[2 * v, row])
+    for row in range(n):
+        if correct[1, row]:
+            value += table.weight[row]
+    return value
+
+
+@kernel
+def splits_under(tree, v):
+    """Splits of the sub-tree at v."""
+    if tree[v, COLUMN] < 0:
+        return 0
+    count, stack, top = 0, np.empty(tree.shape[0], np.int64), 1
+    stack[0] = v
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        if tree[node, COLUMN] >= 0:
+            count += 1
+            stack[top], stack[top + 1] = 2 * node, 2 * node + 1
+            top += 2
+    return count
+
+
+@kernel
+def copy_subtree(tree, source, target):
+    """The tree with the sub-tree at `source` in place of the one at `target`."""
+    found, size = tree.copy(), tree.shape[0]
+    level = 1
+    while target * level < size:
+        for k in range(level):
+            if source * level + k < size:
+                found[target * level + k] = tree[source * level + k]
+        level *= 2
+    return found
+
+
+@kernel
+def put_stump(tree, v, column, index, left, right):
+    """Make v a split into two leaves with these labels."""
+    tree[v, COLUMN], tree[v, INDEX] = column, index
+    for child, label in ((2 * v, left), (2 * v + 1, right)):
+        tree[child, COLUMN], tree[child, LABEL] = -1, label
+
+
+@kernel
+def swap_children(tree, v):
+    """The tree with the two sub-trees under v exchanged."""
+    found = tree.copy()
+    level = 2
+    while v * level < tree.shape[0]:
+        for k in range(level):
+            found[v * level + k] = tree[v * level + (k + level // 2) % level]
+        level *= 2
+    return found
+
+
+@kernel
+def improve_inner(table, tree, v, rows, correct, now, slack, first):
+    """Best split of v with its sub-trees as they are, or one of them in its stead; the value.
+
+    `now` is what v is worth; returns that where nothing is changed, and the work.
+    """
+    penalty, left, right = table.penalty, correct[2 * v], correct[2 * v + 1]
+    group, some = np.empty(table.label.shape[0], np.int64), np.empty(rows.shape[0], np.int64)
+    size, both, sides = 0, 0.0, np.zeros(2)
+    for row in rows:
+        if left[row] and right[row]:
+            both += table.weight[row]
+        elif left[row] or right[row]:
+            group[row] = 0 if left[row] else 1
+            sides[group[row]] += table.weight[row]
+            some[size] = row
+            size += 1
+    charge = penalty * splits_under(tree, v)
+    least = now + charge - both - slack
+    found = best_box_split(table, some[:size], group, table.weight, 2, least, first)
+    value = found[0] + both - charge if found[1] >= 0 else now
+    work = size * table.n_thresholds.shape[0]
+    for side in range(2):
+        alone = both + sides[side] - penalty * splits_under(tree, 2 * v + side)
+        if alone > max(value, now) + ROUNDING:
+            tree[:] = copy_subtree(tree, 2 * v + side, v)
+            return alone, work
+    if found[1] >= 0:
+        if found[3] == 1:
+            tree[:] = swap_children(tree, v)
+        tree[v, COLUMN], tree[v, INDEX] = found[1], found[2]
+    return value, work
+
+
+@kernel
+def improve_node(table, tree, v, correct, counts, slack, first):
+    """Change node v for the best, all else as it is; returns the gain and the work.
+
+    Tries one leaf, each child in its stead, and the best split: above two leaves with the best
+    labels, else with its sub-trees as they are. A split that loses less than `slack` is taken too.
+    `correct` and `counts` are those of the tree before.
+    """
+    rows, totals, now = np.flatnonzero(counts[v]), np.zeros(table.n_classes), 0.0
+    for row in rows:
+        totals[table.label[row]] += table.weight[row]
+        now += table.weight[row] * correct[v, row]
+    penalty, label, work = table.penalty, np.argmax(totals), table.n_thresholds.sum()
+    now -= penalty * splits_under(tree, v)
+    value, is_split = now, tree[v, COLUMN] >= 0
+    if is_split and splits_under(tree, v) > 1:
+        value, cost = improve_inner(table, tree, v, rows, correct, now, slack, first)
+        work += cost
+    else:
+        least = max(now, totals[label]) + penalty - slack
+        own = table.label, table.weight, table.n_classes
+        found = best_box_split(table, rows, *own, least, first)
+        work += rows.shape[0] * table.n_thresholds.shape[0]
+        if found[1] >= 0:
+            value = found[0] - penalty
+            put_stump(tree, v, found[1], found[2], found[3], found[4])
+    if totals[label] >= value - ROUNDING:  # of equal trees the smaller
+        value = totals[label]
+        tree[v, COLUMN], tree[v, LABEL] = -1, label
+    return value - now, work
+
+
+@kernel
+def next_random(state):
+    """A number in [0, 1) from the state (1,) of a xorshift64* generator, which it advances."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    return np.float64((x * MULTIPLIER) >> np.uint64(11)) / 9007199254740992.0
+
+
+@kernel
+def local_search(table, tree, correct, counts, slack, state):
+    """Sweep over the nodes until none can be improved; returns the tree's value and the work.
+
+    The first sweep may lose up to `slack` at each node, to leave plateaus.
+    """
+    m, p = tree.shape[0] // 2, table.n_thresholds.shape[0]
+    value, work = mark_rows(table, tree, correct, counts), 0
+    order, more = np.arange(1, m), True
+    while more:
+        more = slack > 0.0
+        for last in range(m - 2, 0, -1):
+            other = int(next_random(state) * (last + 1))
+            order[last], order[other] = order[other], order[last]
+        for v in order:
+            if not counts[v].any():
+                continue
+            first = int(next_random(state) * p)
+            before = tree.copy()
+            gain, cost = improve_node(table, tree, v, correct, counts, slack, first)
+            work += cost
+            if gain > ROUNDING or not np.array_equal(before, tree):
+                value = mark_rows(table, tree, correct, counts)
+                work += 2 * m * table.label.shape[0]
+                more = more or gain > ROUNDING
+        slack = 0.0
+    return value, work
+
+
+@kernel
+def grow(table, tree, v, tilt, correct, counts):
+    """Grow the sub-tree at v greedily, classes evened by the exponent `tilt`; returns the work."""
+    m, work = tree.shape[0] // 2, 0
+    stack, top = np.empty(2 * m, np.int64), 1
+    stack[0] = v
+    weight = np.empty(table.label.shape[0])
+    while top > 0:
+        top -= 1
+        v = stack[top]
+        mark_rows(table, tree, correct, counts)
+        rows = np.flatnonzero(counts[v])
+        work += rows.shape[0] * table.n_thresholds.shape[0] + table.n_thresholds.sum()
+        work += 2 * m * table.label.shape[0]
+        totals = np.zeros(table.n_classes)
+        for row in rows:
+            totals[table.label[row]] += table.weight[row]
+        tree[v, COLUMN], tree[v, LABEL] = -1, np.argmax(totals)
+        if v >= m or rows.shape[0] == 0:
+            continue
+        one = totals.sum() / rows.shape[0]
+        share = (totals.max() + one) / (totals + one)
+        for row in rows:
+            weight[row] = table.weight[row] * share[table.label[row]] ** tilt
+        least = (totals * share**tilt).max()
+        found = best_box_split(table, rows, table.label, weight, table.n_classes, least, 0)
+        if found[1] >= 0:
+            put_stump(tree, v, found[1], found[2], found[3], found[4])
+            stack[top], stack[top + 1] = 2 * v, 2 * v + 1
+            top += 2
+    return work
+
+
+@kernel
+def search_trees(table, now, best, values, marks, slack, state, budget):
+    """Kick the tree `now` and search from there, over and over; keeps the best tree found.
+
+    `now` and `best` are changed in place, and so is values (2,), their values. marks is (correct,
+    counts). A kick puts a random split at a random node. Ends once `budget` work is spent; returns
+    the work.
+    """
+    correct, counts = marks
+    m, work = now.shape[0] // 2, 0
+    ends = np.cumsum(table.n_thresholds)
+    while work < budget and ends[-1] > 0:
+        tree = now.copy()
+        v = 1 + int(next_random(state) * (m - 1))
+        while v > 1 and tree[v >> 1, COLUMN] < 0:  # only what is used, or just below
+            v >>= 1
+        pick = int(next_random(state) * ends[-1])
+        column = np.searchsorted(ends, pick, side="right")
+        was_leaf = tree[v, COLUMN] < 0
+        tree[v, COLUMN] = column
+        tree[v, INDEX] = pick - ends[column] + table.n_thresholds[column]
+        tilt = next_random(state)
+        if was_leaf or next_random(state) < REGROWN:
+            for child in (2 * v, 2 * v + 1):
+                tree[child, COLUMN] = -1
+            work += grow(table, tree, 2 * v, tilt, correct, counts)
+            work += grow(table, tree, 2 * v + 1, tilt, correct, counts)
+        value, cost = local_search(table, tree, correct, counts, slack, state)
+        work += cost
+        worse = -np.log(1.0 - next_random(state)) * slack
+        if value > values[1] + ROUNDING:
+            values[1] = value
+            best[:] = tree
+        if value >= values[0] - worse:
+            values[0] = value
+            now[:] = tree
+        elif next_random(state) < RESTARTED:
+            values[0] = values[1]
+            now[:] = best
+    return work

@@ -1,0 +1,118 @@
+"""BoxProof: a bound on all trees over boxes of three levels or more, lowered step by step."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.robustness._kernels import box_bounds, boxes
+from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
+from steadytree.robustness._kernels.boxes import LABEL, ROUNDING
+from steadytree.robustness.search.boxes import BoxProblem, empty_tree, rows_of
+from steadytree.robustness.search.problem import Floats
+
+STEP_WORK = 10_000_000  # values looked at in one step; limits of time are checked between steps
+ROOM = 0.1  # share of the gap by which the bounds of two sides may be too high at first
+MOST_VISITS = 5  # of a root: each has half the room of the one before, and more rounds
+STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
+
+
+class BoxProof:
+    """Bounds of trees by their root; `begin_step` is called before every piece of work."""
+
+    def __init__(
+        self, problem: BoxProblem, depth: int, bound: float, begin_step: Callable[[], None]
+    ) -> None:
+        self.problem, self.table, self.depth = problem, problem.table, depth
+        self.begin_step = begin_step
+        self.near = np.full(problem.n_splits, bound)  # of each root, as far as known
+        self.sides = box_bounds.side_weights(self.table, self.table.weight)
+        self.visits = np.zeros(problem.n_splits, np.int64)
+        self.ends = np.cumsum(self.table.n_thresholds)
+        self.settled = -np.inf  # the largest bound that cannot be lowered
+
+    @property
+    def bound(self) -> float:
+        """No tree with a split at its root keeps more, less penalties."""
+        return float(self.near.max(initial=-np.inf))
+
+    def lower(self, value: float) -> bool:
+        """One more root, where that can lower the bound towards `value`; False where not."""
+        if self.bound <= max(value, self.settled) + ROUNDING:
+            return False
+        pick = int(box_bounds.widest_top(self.near))
+        before, visit = float(self.near[pick]), int(self.visits[pick])
+        room = max(ROOM * (before - value), 2.0 * ROUNDING) * 0.5**visit
+        roots = self.near, self.sides, self.table.weight
+        self._settle(pick, roots, self.depth, room, 1 + 2 * visit)
+        unit = self.problem.unit
+        if unit > 0.0:
+            self.near[:] = unit * np.floor(self.near / unit + 1e-4)
+        self.visits[pick] += 1
+        if self.near[pick] >= before and self.visits[pick] >= MOST_VISITS:
+            self.settled = before
+        return True
+
+    def _settle(
+        self, pick: int, roots: tuple[Floats, Floats, Floats], depth: int, room: float, rounds: int
+    ) -> float:
+        """Bound trees with one root; rows that can be on both sides count in part on each.
+
+        First they count half on each, then in some rounds less where they are kept.
+        """
+        near, sides, weight = roots
+        column = int(np.searchsorted(self.ends, pick, side="right"))
+        start = int(self.ends[column]) - int(self.table.n_thresholds[column])
+        index, span = pick - start, slice(start, int(self.ends[column]))
+        left, right = box_bounds.sides_of(self.table, column, index)
+        own, share, best = np.empty((2, len(weight))), np.full(len(weight), 0.5), np.inf
+        for turn in range(rounds):
+            box_bounds.shared_weights(weight, left, right, share, own)
+            (first, kept_left), (second, kept_right) = (
+                self._least_upper(side, depth - 1, room, 1 + rounds // 2) for side in own
+            )
+            if turn == 0:
+                at = self.table, weight, column, index
+                box_bounds.spread_sides(*at, (first, second), sides[:, span], near[span])
+            best = min(best, first + second - self.table.penalty)
+            moved = STEP * SHRINK**turn * (kept_left * 1.0 - kept_right) * (left & right)
+            share = np.clip(share - moved, 0.0, 1.0)
+        box_bounds.spread_bound(self.table, weight, column, index, best, near[span])
+        near[pick] = min(near[pick], best)
+        return best
+
+    def _least_upper(
+        self, weight: Floats, depth: int, room: float, rounds: int
+    ) -> tuple[float, NDArray[np.bool_]]:
+        """A bound on trees of some levels under these weights, and rows that a tree near it keeps.
+
+        The bound is at most `room` above the least seen.
+        """
+        rows, kept = np.flatnonzero(weight > 0.0), np.zeros(len(weight), bool)
+        if len(rows) == 0:
+            return 0.0, kept
+        self.begin_step()
+        table, tree = rows_of(self.table, rows, weight), empty_tree(2)
+        stump, *split = box_bounds.one_level(table, table.weight, 0)
+        tree[1, LABEL] = split[2]
+        if split[0] >= 0:
+            boxes.put_stump(tree, 1, *split)
+        near = np.full(self.problem.n_splits, float(weight.sum()))
+        levels = np.array([stump, -np.inf])
+        if depth == 2:
+            levels[1], sides = stump, box_bounds.side_weights(table, table.weight)
+            given = table, table.weight, near, sides, levels, room, min(rounds, EXACT_ROUNDS - 1)
+            work = STEP_WORK
+            while work >= STEP_WORK:
+                self.begin_step()
+                work = box_bounds.two_levels(*given, 0.0, STEP_WORK, tree)
+            marks = np.zeros((2, len(tree), len(rows)), bool)
+            boxes.mark_rows(table, tree, marks[0], marks[1])
+            kept[rows] = marks[0, 1]
+        else:
+            sides = box_bounds.side_weights(self.table, weight)
+            while near.max() > max(levels[0], levels[1]) + room + ROUNDING:
+                pick = int(box_bounds.widest_top(near))
+                bound = self._settle(pick, (near, sides, weight), depth, room / 2, rounds)
+                levels[1] = max(levels[1], bound)
+        return max(float(stump), float(near.max())), kept

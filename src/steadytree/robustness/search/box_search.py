@@ -1,0 +1,245 @@
+"""BoxSearch: the tree that keeps most boxes, by local search, with a bound on all trees."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from steadytree._base.clock import Limit
+from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.robustness._kernels import box_bounds, boxes
+from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
+from steadytree.robustness._kernels.boxes import INDEX, ROUNDING
+from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof
+from steadytree.robustness.search.boxes import BoxProblem, Nodes, empty_tree, rows_of
+from steadytree.robustness.search.branch_and_bound import Progress, Stop
+from steadytree.robustness.search.problem import Outcome
+
+SEARCH_WORK = 400_000_000  # of the local search, where another search does not follow
+FEW_WORK = 2_000_000
+SHORTENING_WORK = 400_000_000  # of the search for an equal tree of two splits
+TILTS = (0.0, 0.5, 1.0)  # exponents by which greedy trees even out the classes
+UNFINISHED = "bound limit"  # nothing lowers the bound further
+
+
+class BoxSearch:
+    """One search; `run` may be called once."""
+
+    def __init__(
+        self,
+        problem: BoxProblem,
+        depth: int,
+        limit: Limit | None = None,
+        seed: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.problem, self.depth, self.table = problem, depth, problem.table
+        self.limit, self.progress = limit or Limit(), progress
+        self.state = np.array([2 * seed + 1], np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        self.m, n = 2**depth, len(self.table.label)
+        marks = np.zeros((2, 2 * self.m, n), bool)
+        self.correct, self.counts = marks[0], marks[1]
+        self.slack = 0.5 * (problem.unit or problem.total / max(n, 1))
+        self.label = int(np.bincount(self.table.label, self.table.weight).argmax())
+        self.nodes, self.value, self.n_splits = empty_tree(depth, self.label), -np.inf, 0
+        self.bound = problem.total
+        self.shortest = False  # whether no equally good tree has fewer splits
+
+    def run(self, start: Nodes | None = None, prove: bool = True) -> Outcome:
+        """Search until a tree is proven best, nothing more can be done, or a limit is reached."""
+        reason = UNFINISHED
+        try:
+            self.begin(start)
+            if self.depth == 1 or self.table.n_classes < 2:
+                self.bound = self.value
+            else:
+                self._search(prove)
+        except Stop as stop:
+            reason = str(stop)
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        self.bound = max(self.bound, self.value)
+        proven = self.bound <= self.value + ROUNDING
+        self.nodes = self.centred(self.nodes)
+        counted = self.problem.unit > 0 and (self.n_splits < 3 or self.shortest)
+        shortest = proven and (counted or self.n_splits == 0)
+        total = self.problem.total
+        self.space, self.splits, encoding = self.problem.encode(self.nodes)
+        losses = total - self.value, total - self.bound
+        return Outcome(encoding, *losses, proven, "proven" if proven else reason, shortest)
+
+    def begin(self, start: Nodes | None = None) -> None:
+        """Trees of at most one split, the one given, and greedy ones, as far as they improve."""
+        self._offer(empty_tree(self.depth, self.label))
+        self._offer(self._stump())
+        if self.depth == 1 or self.table.n_classes < 2:
+            return
+        if start is not None:
+            self._offer(start)
+            self._descend(start.copy())
+        for tilt in TILTS:
+            if tilt > 0.0:  # a greedy tree is there whatever the limit
+                self._begin_step()
+            nodes = empty_tree(self.depth, self.label)
+            boxes.grow(self.table, nodes, 1, tilt, self.correct, self.counts)
+            self._descend(nodes)
+
+    def _search(self, prove: bool) -> None:
+        self._begin_step()
+        self._lower(self.problem.most_kept())
+        self.kick(SEARCH_WORK if self.depth > 2 and prove else FEW_WORK)
+        if self.depth == 2:
+            self._prove_two()
+            self._shorten()
+        elif prove:
+            self._prove_deep()
+
+    def _descend(self, nodes: Nodes) -> None:
+        boxes.local_search(self.table, nodes, self.correct, self.counts, self.slack, self.state)
+        self._offer(nodes)
+
+    def kick(self, budget: float) -> None:
+        """Local search from kicked trees, and better sub-trees of two levels in between."""
+        now, best = self.nodes.copy(), self.nodes.copy()
+        values, marks, turn = np.full(2, self.value), (self.correct, self.counts), 0
+        while budget > 0 and self.value < self.bound - ROUNDING:
+            self._begin_step()
+            work = min(budget, STEP_WORK)
+            budget -= boxes.search_trees(
+                self.table, now, best, values, marks, self.slack, self.state, work
+            )
+            self._offer(best)
+            if self.depth > 2:
+                budget -= self._replace_two(turn)
+            best[:], values[1], turn = self.nodes, self.value, turn + 1
+
+    def _replace_two(self, turn: int) -> float:
+        """Look for a better sub-tree of two levels at one node; returns the work."""
+        v = self.m // 4 + turn % (self.m // 4)
+        boxes.mark_rows(self.table, self.nodes, self.correct, self.counts)
+        rows = np.flatnonzero(self.counts[v])
+        if len(rows) < 2:
+            return 0.0
+        self._begin_step()
+        table = rows_of(self.table, rows, self.table.weight)
+        known = float(table.weight[self.correct[v, rows]].sum())
+        known -= table.penalty * boxes.splits_under(self.nodes, v)
+        near = np.full(self.problem.n_splits, float(table.weight.sum()))
+        levels, small, unit = np.array([known, -np.inf]), empty_tree(2), self.problem.unit
+        sides = box_bounds.side_weights(table, table.weight)
+        given = table, table.weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
+        work = box_bounds.two_levels(*given, STEP_WORK, small)
+        if levels[0] > known + ROUNDING:
+            tree = self.nodes.copy()
+            tree[v], tree[2 * v : 2 * v + 2], tree[4 * v : 4 * v + 4] = (
+                small[1],
+                small[2:4],
+                small[4:],
+            )
+            self._descend(tree)
+        return float(work)
+
+    def _prove_two(self) -> None:
+        """Settle every root of two levels."""
+        near, unit = np.full(self.problem.n_splits, self.bound), self.problem.unit
+        levels, small, weight = np.array([self.value, -np.inf]), empty_tree(2), self.table.weight
+        sides = box_bounds.side_weights(self.table, weight)
+        given = self.table, weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
+        while near.max(initial=-np.inf) > levels[0] + ROUNDING:
+            self._begin_step()
+            box_bounds.two_levels(*given, STEP_WORK, small)
+            if levels[0] > self.value + ROUNDING:
+                self._offer(small)
+            self._lower(float(max(levels[0], near.max())))
+        self._lower(self.value)
+
+    def _shorten(self) -> None:
+        """Look for an equally good tree of two splits; one of one split was offered before."""
+        if self.problem.unit == 0 or self.n_splits < 3:
+            return
+        small, root, left = empty_tree(2), 0, SHORTENING_WORK
+        while root < self.problem.n_splits and left > 0:
+            self._begin_step()
+            root, found, work = box_bounds.two_splits(
+                self.table, self.value, root, STEP_WORK, small
+            )
+            left -= work
+            if found:
+                self._offer(small)
+                break
+        self.shortest = self.n_splits < 3 or root >= self.problem.n_splits
+
+    def _prove_deep(self) -> None:
+        """Lower the bound root by root, until it is reached or nothing lowers it."""
+        proof = BoxProof(self.problem, self.depth, self.bound, self._begin_step)
+        while proof.lower(self.value):
+            self._lower(proof.bound)
+        self._lower(max(self.value, proof.bound))
+
+    def centred(self, nodes: Nodes) -> Nodes:
+        """The same tree with thresholds midway between the rows that matter to them."""
+        nodes, table = nodes.copy(), self.table
+        for v in range(1, self.m):
+            boxes.mark_rows(table, nodes, self.correct, self.counts)
+            j, k = nodes[v, :2].tolist()
+            if j < 0 or not self.counts[v].any() or self.problem.columns[j].category >= 0:
+                continue
+            low, high = self.problem.ends_of(j)
+            left = self.counts[v] & self.correct[2 * v] & (table.left_from[j] <= k)
+            right = self.counts[v] & self.correct[2 * v + 1] & (k < table.right_below[j])
+            left &= ~self.correct[2 * v + 1] & ~np.isnan(low)
+            right &= ~self.correct[2 * v] & ~np.isnan(low)
+            thresholds = self.problem.columns[j].thresholds
+            if not left.any() or not right.any() or np.isinf(thresholds[k]):
+                continue
+            first, last = table.left_from[j][left].max(), table.right_below[j][right].min()
+            middle = high[left].max() / 2 + low[right].min() / 2
+            nodes[v, INDEX] = first + np.abs(thresholds[first:last] - middle).argmin()
+        return nodes
+
+    def _stump(self) -> Nodes:
+        _, column, index, left, right = box_bounds.one_level(self.table, self.table.weight, 0)
+        nodes = empty_tree(self.depth, self.label)
+        if column >= 0:
+            boxes.put_stump(nodes, 1, column, index, left, right)
+        return nodes
+
+    def _offer(self, nodes: Nodes) -> None:
+        value = float(boxes.mark_rows(self.table, nodes, self.correct, self.counts))
+        n_splits = int(boxes.splits_under(nodes, 1))
+        equal = value > self.value - ROUNDING and n_splits < self.n_splits
+        if value > self.value + ROUNDING or equal:
+            self.nodes, self.value, self.n_splits = nodes.copy(), value, n_splits
+            self._report()
+
+    def _lower(self, bound: float) -> None:
+        if bound < self.bound - ROUNDING:
+            self.bound = max(bound, self.value)
+            self._report()
+
+    def _report(self) -> None:
+        if self.progress is not None:
+            total = self.problem.total
+            losses = total - self.value, total - max(self.bound, self.value)
+            self.progress(Progress(self.limit.elapsed, *losses))
+
+    def _begin_step(self) -> None:
+        reason = self.limit.spend()
+        if reason:
+            raise Stop(reason)
+
+
+@cache
+def load_box_loops() -> None:
+    """Compile or load all kernels of a search, before its time limit starts."""
+    random = np.random.default_rng(0)
+    values, labels = random.normal(size=(24, 2)), random.integers(0, 2, 24)
+    thresholds = np.linspace(-1.0, 1.0, 5)
+    columns = [Column(f"x{j}", "numeric", -3.0, 3.0).with_thresholds(thresholds) for j in (0, 1)]
+    space = FeatureSpace(tuple(columns))
+    moves = Perturbation(radius=0.1).moves(space)
+    problem = BoxProblem.of(space, moves, (values, labels, np.ones(24)), 1.0, 0.0)
+    for depth in (2, 3):
+        BoxSearch(problem, depth, Limit(steps=8)).run()

@@ -1,0 +1,159 @@
+"""Kernels over boxes that promise a best tree or a bound, against every tree."""
+
+import numpy as np
+import pytest
+
+from steadytree.robustness._kernels import box_bounds, boxes
+from tests.robustness import reference_boxes as twins
+
+SEEDS = range(40)
+
+
+def state(seed):
+    return np.array([2 * seed + 1], np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def marks(nodes, table):
+    return tuple(np.zeros((2, len(nodes), len(table.label)), bool))
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_no_split_is_better(n_groups):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng, n_classes=n_groups)
+        rows = np.flatnonzero(rng.random(len(table.label)) < 0.8)
+        weight, least = rng.integers(0, 4, len(table.label)) / 2, float(rng.integers(0, 3))
+        given = table, rows, table.label, weight, n_groups, least, int(rng.integers(9))
+        value, *split, left, right = boxes.best_box_split(*given)
+        assert value == twins.best_box_split(*given)
+        assert (split[0] < 0) == (value == least)
+        if split[0] >= 0:
+            assert twins.split_value(*given[:4], split, (left, right)) == value
+
+
+def test_no_tree_of_one_split_is_better():
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng)
+        weight = rng.integers(0, 4, len(table.label)) / 2
+        value, *stump = box_bounds.one_level(table, weight, 0)
+        assert value == pytest.approx(twins.one_level(table, weight, 0))
+        own = table._replace(weight=weight)
+        assert value == pytest.approx(twins.value_of(own, twins.stump_nodes(stump)))
+
+
+def test_greedy_trees():
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng, n_classes=2)
+        first, second = (np.full((16, 3), -1) for _ in range(2))
+        for nodes in (first, second):
+            nodes[:, 2] = 0
+        tilt = float(rng.choice([0.0, 0.5, 1.0]))
+        boxes.grow(table, first, 1, tilt, *marks(first, table))
+        twins.grow(table, second, 1, tilt, None, None)
+        used = [v for v in range(1, 16) if twins.used(second, v)]
+        assert (first[used, 0] == second[used, 0]).all()
+        assert twins.value_of(table, first) == twins.value_of(table, second)
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.5])
+def test_local_search_ends_where_no_one_change_helps(slack):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng)
+        nodes = twins.random_nodes(rng, table, 3)
+        before = twins.value_of(table, nodes)
+        value, work = boxes.local_search(table, nodes, *marks(nodes, table), slack, state(seed))
+        assert value == pytest.approx(twins.value_of(table, nodes))
+        assert value >= before - 1e-9 or slack
+        assert value >= twins.local_search(table, nodes, None, None, 0, None) - 1e-9
+        assert work > 0
+
+
+def test_the_search_finds_the_best_of_few_trees_and_never_loses_one():
+    reached = 0
+    for seed in SEEDS:
+        table = twins.random_boxes(np.random.default_rng(seed))
+        now, best = np.full((2, 8, 3), -1)
+        now[:, 2] = best[:, 2] = 0
+        values = np.full(2, twins.value_of(table, best))
+        given = table, now, best, values, marks(best, table), 0.5, state(seed)
+        found = [values[1]]
+        for _ in range(2):
+            boxes.search_trees(*given, 20_000)
+            found.append(values[1])
+            assert twins.value_of(table, best) == pytest.approx(values[1])
+            assert twins.value_of(table, now) == pytest.approx(values[0])
+        assert found == sorted(found)
+        most = twins.search_trees(*given, 0)
+        assert found[-1] <= most + 1e-9
+        reached += found[-1] > most - 1e-9
+    assert reached >= 38  # of 40
+
+
+@pytest.mark.parametrize("rounds", [1, 4, box_bounds.EXACT_ROUNDS])
+def test_bounds_of_two_levels(rounds):
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng)
+        weight = rng.integers(0, 4, len(table.label)) / 2
+        near = np.full(int(table.n_thresholds.sum()), float(weight.sum()))
+        levels, tree = np.array([-1e9, -np.inf]), np.full((8, 3), -1)
+        sides = box_bounds.side_weights(table, weight)
+        given = table, weight, near, sides, levels, 0.0, rounds, 0.0
+        while box_bounds.two_levels(*given, 50, tree) >= 50:  # resumed where it ended
+            pass
+        true = np.array(list(twins.two_levels(*given, 0, tree).values()))
+        assert (near >= true - 1e-6).all()
+        if rounds == box_bounds.EXACT_ROUNDS:
+            assert max(levels) == pytest.approx(true.max())
+            own = table._replace(weight=weight)
+            assert twins.value_of(own, tree) == pytest.approx(true.max())
+
+
+def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng)
+        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None)
+        for (column, index), most in roots.items():
+            share = rng.random(len(table.label))  # of any kind
+            given = table, table.weight, column, index
+            value, stumps, _ = box_bounds.close_pair(*given, -1e9, share)
+            assert value == pytest.approx(most)
+            pair = [stump[1:] for stump in stumps]
+            assert twins.value_of(table, twins.pair_nodes(column, index, pair)) == pytest.approx(
+                most
+            )
+            bound, low, _, _, halves = box_bounds.pair_bound(*given, -1e9, 12, share)
+            assert bound <= sum(halves) - table.penalty + 1e-9
+            assert low - 1e-9 <= most <= bound + 1e-6
+
+
+def test_trees_of_two_splits():
+    for seed in SEEDS:
+        table = twins.random_boxes(np.random.default_rng(seed), penalty=0.0)
+        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None)
+        goal, tree, first, found = max(roots.values()), np.full((8, 3), -1), 0, False
+        while first < table.n_thresholds.sum() and not found:
+            first, found, _ = box_bounds.two_splits(table, goal, first, 30, tree)
+        assert found == twins.two_splits(table, goal, 0, 0, None)
+        assert not found or twins.value_of(table, tree) >= goal
+        assert not found or twins.splits_under(tree, 1) <= 2
+
+
+def test_pairs_that_no_split_separates():
+    for seed in SEEDS:
+        table = twins.random_boxes(np.random.default_rng(seed), n=12)
+        for sweep in range(len(table.n_thresholds)):
+            order, pairs = np.argsort(table.right_below[sweep]), np.empty((99, 2), np.int64)
+            count = box_bounds.conflicting_pairs(table, sweep, order, 99, 10**9, pairs)
+            found = {tuple(sorted(pair)) for pair in pairs[:count].tolist()}
+            assert len(found) == count
+            assert found == twins.conflicting_pairs(table, sweep, order, 0, 0, pairs)
+        few = np.empty((2, 2), np.int64)
+        assert box_bounds.conflicting_pairs(table, sweep, order, 99, 10**9, few) <= 2
+        count = box_bounds.conflicting_pairs(table, sweep, order, 1, 10**9, pairs)
+        assert len(set(pairs[:count, 0])) == count  # each row with one after it
