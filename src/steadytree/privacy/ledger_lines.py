@@ -8,7 +8,7 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -134,7 +134,8 @@ class Entry:
     group: str = ""  # answers about disjoint parts of the rows; empty for all rows
     part: str = ""
     request: str = ""  # name of the answered request, to recognize a repeated one
-    rho: Decimal = ZERO  # of an answer under zCDP; then epsilon and delta are 0
+    # of an answer under zCDP; then epsilon and delta are 0
+    rho: Decimal = field(default=ZERO, kw_only=True)
 
     def to_body(self, number: int) -> bytes:
         """One line of ASCII that begins with its number; rho is written only if there is one."""
@@ -150,7 +151,7 @@ class Entry:
             raise ValueError(f"line {number} has the number {own}.")
         *named, last = json.loads(texts)
         named, rho = ([*named, last], ZERO) if len(named) < 5 else (named, Decimal(last))
-        return cls(Decimal(epsilon), Decimal(delta), *named, rho)
+        return cls(Decimal(epsilon), Decimal(delta), *named, rho=rho)
 
 
 class ChainHead(NamedTuple):
