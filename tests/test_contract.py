@@ -62,11 +62,11 @@ def test_weights_are_routed_to_the_learner(learner, rows):
         with sklearn.config_context(enable_metadata_routing=True):
             model = clone(learner).set_fit_request(sample_weight=routed)
             model.set_score_request(sample_weight=False)
-            options = {"cv": 3, "return_estimator": True}
+            options = {"cv": 3, "return_estimator": True, "error_score": "raise"}
             if routed:
                 options["params"] = {"sample_weight": np.full(len(y), 3.0)}
-            found = cross_validate(make_pipeline("passthrough", model), X, y, **options)
-        assert [fitted[-1].tree_.weight[0] for fitted in found["estimator"]] == [60 * weight] * 3
+            found = cross_validate(model, X, y, **options)
+        assert [fitted.tree_.weight[0] for fitted in found["estimator"]] == [60 * weight] * 3
 
 
 @every_learner

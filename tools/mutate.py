@@ -21,11 +21,13 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 
 PROJECT = pathlib.Path(__file__).parents[1]
 SOURCE = PROJECT / "src"
 RESULTS = PROJECT / "build/mutants.jsonl"
 SECONDS = 180  # a mutant that runs on is noticed, too
+BROKEN = 70  # exit code of a child that did not get as far as its tests
 # modules whose numbers a page or a budget depends on, and tests beside that of the same name
 MODULES = {
     "_base/intervals": [],
@@ -206,23 +208,33 @@ def start(mutant, folder):
     child = os.fork()
     if child:
         return child
-    os.setsid()
-    copied = pathlib.Path(folder, "src")
-    target = copied / f"steadytree/{mutant['module']}.py" if mutant["node"] is not None else None
-    if target is not None:
-        target.write_text(mutated_text(mutant), encoding="utf-8")
-    output = os.open(pathlib.Path(folder, "output"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    code = BROKEN
+    try:
+        os.setsid()
+        code = run_tests(mutant, pathlib.Path(folder))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def run_tests(mutant, folder):
+    """In the child: write the mutant into the copy, and test that copy."""
+    output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    target = folder / f"src/steadytree/{mutant['module']}.py"
+    target.write_text(mutated_text(mutant), encoding="utf-8")
     os.chdir(PROJECT)
-    sys.path.insert(0, str(copied))
-    sys.path.insert(0, str(PROJECT))
-    os.environ["PYTHONPATH"] = str(copied)  # of commands that tests start
+    sys.path[:0] = [str(folder / "src"), str(PROJECT)]
+    os.environ["PYTHONPATH"] = str(folder / "src")  # of commands that tests start
     import pytest
 
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no"]
     marks = "not (data or slow or heavy or federated or browser or interop)"
-    os._exit(int(pytest.main([*options, "-m", marks, *tests_of(mutant["module"])])))
+    return int(pytest.main([*options, "-m", marks, *tests_of(mutant["module"])]))
 
 
 def wait(child):

@@ -83,7 +83,7 @@ def test_every_band_of_a_card_is_tried():
 def test_a_large_tree_is_sampled_with_a_fixed_seed(monkeypatch):
     monkeypatch.setattr("steadytree.models.exports.probes.MOST_ROWS", 300)
     first, second = (Probes.of_tree(deep_tree(3_000)) for _ in range(2))
-    assert 300 <= len(first.rows) < 400
+    assert 100 < len(first.rows) < 400
     assert repr(first.rows) == repr(second.rows)
     assert first.n_leaves < 3_001
 
