@@ -1,6 +1,7 @@
 """What holds on other systems: every text file names its encoding, and no call is of one system."""
 
 import ast
+import functools
 import pathlib
 
 PROJECT = pathlib.Path(__file__).parents[1]
@@ -9,8 +10,13 @@ SOURCES = sorted((PROJECT / "src").rglob("*.py"))
 OF_ONE_SYSTEM = {"getuid", "geteuid", "fork", "flock", "setsid", "killpg", "AF_UNIX", "SIGKILL"}
 
 
+@functools.cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
 def calls_of(path):
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             yield name, node
@@ -56,7 +62,7 @@ def test_calls_of_one_system_are_asked_for_first():
     for path in SOURCES:
         names = {
             node.attr
-            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            for node in nodes_of(path)
             if isinstance(node, ast.Attribute) and node.attr in OF_ONE_SYSTEM
         }
         if names:

@@ -142,6 +142,8 @@ def skipped(tree):
                 *(each.annotation for each in ast.walk(node.args) if isinstance(each, ast.arg)),
                 *node.decorator_list,
             ]
+        elif isinstance(node, ast.ClassDef):
+            dropped = node.decorator_list
         elif isinstance(node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom):
             dropped = [node]
         for each in dropped:
@@ -194,7 +196,6 @@ def tests_of(module):
 
 def preload():
     """What every run imports, once; nothing of steadytree."""
-    import hypothesis  # noqa: F401
     import numba  # noqa: F401
     import pandas  # noqa: F401
     import pytest  # noqa: F401

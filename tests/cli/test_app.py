@@ -273,7 +273,7 @@ def test_output_that_nobody_reads_ends_the_command_quietly(tmp_path):
     os.close(reader)
     done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
-    assert done.returncode in (141, 120)  # 120 where Python itself finds it when it ends
+    assert done.returncode in (1, 120, 141)  # by typer, by Python when it ends, by us
     assert b"Traceback" not in done.stderr
     signs = "from steadytree.cli import app; import typer\n"
     signs += "def fails(**options):\n    typer.echo('a ≥ b'); raise ValueError('c ≥ d')\n"

@@ -180,3 +180,13 @@ def test_a_miss_is_a_share_of_the_expected_events_in_either_direction(observed, 
     found = Drift(900, score, (), observed, 100.0, signed).exceeded(max_miss=0.1)
     by_chance = 2 * norm.sf(z) >= 0.01  # in either direction
     assert bool(found) == (not 90 <= observed <= 110 and not by_chance)
+
+
+def test_a_limit_on_misses_says_nothing_where_no_outcome_is_known():
+    found = drift(CARD, ROWS[:50])
+    assert found.observed is None
+    assert found.exceeded(max_miss=0.0) == []
+    one_event = drift(CARD, ROWS[:20], ["yes"] + ["no"] * 19)
+    assert one_event.observed == 1
+    assert one_event.line is not None  # both classes are there
+    assert drift(CARD, ROWS[:20], ["yes"] * 20).line is None

@@ -131,3 +131,18 @@ def test_points_of_the_curves_are_counted_row_by_row():
         alert = risk >= level
         expected = [alert[event].mean(), alert[~event].mean(), event[alert].mean()]
         assert shares == pytest.approx(expected)
+
+
+def test_acting_on_nobody_benefits_nobody():
+    found = Ranking.of(np.array([0.1, 0.2, 0.6]), np.array([False, True, True]))
+    assert found.net_benefit(np.array([0.61, 0.9])).tolist() == [0.0, 0.0]
+    assert found.net_benefit(np.array([0.6])).tolist() == pytest.approx([1 / 3])
+
+
+def test_a_long_table_has_the_cutoffs_nearest_to_the_stated_alerts():
+    risk = np.arange(1, 1001) / 1001  # a row a risk: every number of alerts can be had
+    table = Ranking.of(risk, risk > 0.7).cutoffs()
+    wanted = [90, 80, 70, 60, 50, 40, 30, 20, 10, 5, 2, 1]
+    assert [one.alerts_per_100 for one in table] == pytest.approx(wanted)
+    few = Ranking.of(risk[:12], risk[:12] > 0.006).cutoffs()
+    assert [one.n_alerts for one in few] == list(range(12, 0, -1))  # all of them
