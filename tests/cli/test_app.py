@@ -281,7 +281,7 @@ def test_output_that_nobody_reads_ends_the_command_quietly(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", signs],
         capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        env={**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"},
     )
     assert (done.returncode, done.stdout.split()) == (2, [b"a", b"\\u2265", b"b"])
     assert done.stderr.split() == [b"error:", b"c", b"\\u2265", b"d"]

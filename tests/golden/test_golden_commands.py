@@ -20,7 +20,6 @@ COMMANDS = [
     ("certify", "old.tree.json", *ROWS, "--noise", "noise.toml"),
     ("score", *ROWS, "--noise", 0.02, "--save", "a.card.json"),
     ("score", "few.csv", "--card", "a.card.json"),
-    ("export", "old.tree.json", "--to", "python"),
     ("private", "schema", *ROWS),
     ("private", "simulate", *PRIVATE[:2], "--rows", 80, "--epsilon", 1, "--repeats", 2),
     ("private", "ledger", "spent.ledger", "--budget", 9),

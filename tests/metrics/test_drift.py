@@ -190,3 +190,16 @@ def test_a_limit_on_misses_says_nothing_where_no_outcome_is_known():
     assert one_event.observed == 1
     assert one_event.line is not None  # both classes are there
     assert drift(CARD, ROWS[:20], ["yes"] * 20).line is None
+
+
+def test_bins_of_the_score_begin_with_the_least_total():
+    """Also where so many rows have it that its middle lies beyond the first tenth."""
+    totals = CARD.score(ROWS)
+    common = np.sort(np.unique(totals))[:3]
+    few = ROWS[np.isin(totals, common)]
+    labels = LABELS[np.isin(totals, common)]
+    score = drift(with_profile(few, labels), few).score
+    assert score.bands[0].split()[0] == str(common[0])
+    shares = [(CARD.score(few) == total).mean() for total in common]
+    assert score.expected == pytest.approx(shares)
+    assert score.actual == pytest.approx(shares)

@@ -146,3 +146,14 @@ def test_a_long_table_has_the_cutoffs_nearest_to_the_stated_alerts():
     assert [one.alerts_per_100 for one in table] == pytest.approx(wanted)
     few = Ranking.of(risk[:12], risk[:12] > 0.006).cutoffs()
     assert [one.n_alerts for one in few] == list(range(12, 0, -1))  # all of them
+
+
+def test_which_rankings_have_an_interval():
+    risk = np.array([0.1, 0.2, 0.3, 0.4])
+    two_of_each = np.array([False, True, False, True])
+    assert Ranking.of(risk, two_of_each).auc_interval is not None
+    assert Ranking.of(risk, risk > 0.35).auc_interval is None  # one event alone has no variance
+    assert Ranking.of(risk, risk < 0.35).auc_interval is None
+    assert Ranking.of(risk, risk < 0.25).auc == 0.0
+    assert Ranking.of(risk, risk < 0.25).auc_interval is None  # a logit of 0 is no number
+    assert Ranking.of(risk, risk > 0.25).auc_interval is None
