@@ -82,6 +82,7 @@ def test_a_fault_is_seen():
         (2, "error: a\nb\n", None),
         (2, "Traceback\n", None),
         (2, "error: unexpected KeyError: please report it; \n", None),
+        (0, "warning: a\nwarning: a\n", None),
     ]:
         assert fault_of(code, err, error)
 

@@ -5,8 +5,8 @@
 Commands run in this process on a few rows in a temporary folder. Each run changes one to three
 things: arguments are dropped, doubled, swapped, replaced or added; files are shortened, have bytes
 changed, or have the content of another. A run fails where an exception gets through or is called
-unexpected, where an exit code is none of 0, 2 and 3, where a refusal is not one line, or where an
-input has changed.
+unexpected, where an exit code is none of 0, 2 and 3, where a refusal is not one line, where a
+message stands twice, or where an input has changed.
 """
 
 import argparse
@@ -192,6 +192,9 @@ def fault_of(code, err, error):
         return err.strip()[:300]
     if code == 2 and (err.count("\n") != 1 or not err.startswith("error: ")):
         return f"not one line: {err[:300]!r}"
+    lines = [line for line in err.splitlines() if line.strip()]
+    if len(set(lines)) < len(lines):
+        return f"a message stands twice: {err[:300]!r}"
     return ""
 
 
