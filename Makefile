@@ -17,7 +17,7 @@ OTHER_WITH_OLDEST := help commands pages
 OPTIONAL := data or slow or heavy or federated or browser or interop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo wheel test check docs bench install-oldest install-federated install-docs test-oldest test-marked test-interop test-slow test-data test-heavy test-federated test-browser about-browser clean
+.PHONY: help demo wheel same-wheel sbom mutate fuzz soak exports test check docs bench install-oldest install-federated install-docs test-oldest test-marked test-interop test-slow test-data test-heavy test-federated test-browser about-browser clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*##/\1 -/p' Makefile | awk -F ' - ' '{printf "%-16s %s\n", $$1, $$2}'
@@ -76,6 +76,27 @@ about-browser:
 
 wheel: $(VENV)/.with-core  ## a wheel for this platform, with its loops compiled
 	$(BIN)/python tools/compiled_wheel.py dist
+
+# The last commit is the time of all files, so that the same source gives the same bytes.
+same-wheel: $(VENV)/.with-core  ## build the wheel twice and compare the bytes
+	$(BIN)/python tools/supply.py --same-wheel
+
+sbom: $(VENV)/.with-core  ## list all dependencies with their licences in build/sbom.json
+	$(BIN)/python tools/supply.py
+
+COUNT ?= 60
+SEED ?= 0
+mutate: $(VENV)/.with-test  ## change COUNT things in modules with numbers, and see whether tests notice
+	$(BIN)/python tools/mutate.py --count $(COUNT) --seed $(SEED) --jobs 2
+
+fuzz: $(VENV)/.with-test  ## 2,000 changed commands and files: one line each, no input lost
+	$(BIN)/python tools/fuzz.py --seed $(SEED)
+
+exports: $(VENV)/.with-test $(VENV)/.with-interop  ## 1,000 random trees and risk scores in every form
+	$(BIN)/python tools/compare_exports.py --seed $(SEED)
+
+soak: $(VENV)/.with-test  ## an hour of commands that are killed, or find the disk full or slow
+	$(BIN)/python tools/soak.py --minutes 60 --seed $(SEED)
 
 clean:  ## remove environments, caches and everything built
 	rm -rf $(VENV) $(OLDEST) benchmarks/.venvs build dist demo docs/_build docs/api docs/gallery

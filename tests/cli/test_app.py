@@ -1,6 +1,7 @@
 """The command line as a user calls it; most of it in this process, a few runs in their own."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
+from steadytree.cli import app as cli
 from steadytree.models.files import save
 from tests.cli.commands import names_in, refused
 
@@ -222,3 +224,64 @@ def test_old_report_stays_when_a_new_one_fails(run, tmp_path):
     (tmp_path / "data.csv").write_text("a,y\n1,u\n")
     assert run("report", "data.csv", "--target", "y")[0] == 2
     assert (tmp_path / "report.html").read_text() == "old"
+
+
+# ---- one guard for every command ----
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply: pass a smaller"),
+        (MemoryError(), "not enough memory: pass fewer rows"),
+        (
+            KeyError("a\nb"),
+            r"unexpected KeyError: 'a\\nb': please report it; STEADYTREE_TRACEBACK=1",
+        ),
+        (ZeroDivisionError(), "unexpected ZeroDivisionError: please report it"),
+        (ValueError(), "unexpected ValueError: please report it"),
+        (FileNotFoundError(2, "No such file", "rows.csv"), "rows.csv: No such file"),
+        (BrokenPipeError("socket"), "socket"),
+        (ValueError("two\nlines"), "error: two lines"),
+    ],
+)
+def test_every_exception_is_one_line(run, monkeypatch, error, message):
+    def fails(**options):
+        raise error
+
+    monkeypatch.setattr("steadytree.cli.app.app", fails)
+    monkeypatch.delenv("STEADYTREE_TRACEBACK", raising=False)
+    refused(run("fit"), message)
+    monkeypatch.setenv("STEADYTREE_TRACEBACK", "1")
+    with pytest.raises(type(error)):
+        cli.main()
+
+
+def test_links_in_a_circle_are_refused_where_something_is_written(run, frame, tmp_path):
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "loop").symlink_to("loop")
+    options = ("--target", "outcome", "--out")
+    refused(run("fit", "rows.csv", *options, "loop"), "links lead in a circle, name another")
+    refused(run("fit", "rows.csv", *options, "loop/tree.json"), "circle, name another")
+    refused(run("fit", "loop", *options, "a.tree.json"), "loop")
+    assert names_in(tmp_path) == ["loop", "rows.csv"]
+
+
+def test_output_that_nobody_reads_ends_the_command_quietly(tmp_path):
+    """As with `steadytree reproduce | head -1`; and a console without the signs gets the rest."""
+    code = "import sys; sys.argv = ['steadytree', '--help']\n"
+    code += "from steadytree.cli.app import main; main()"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert done.returncode in (1, 120, 141)  # by typer, by Python when it ends, by us
+    assert b"Traceback" not in done.stderr
+    signs = "from steadytree.cli import app; import typer\n"
+    signs += "def fails(**options):\n    typer.echo('a ≥ b'); raise ValueError('c ≥ d')\n"
+    signs += "app.app = fails; app.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", signs],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"},
+    )
+    assert (done.returncode, done.stdout.split()) == (2, [b"a", b"\\u2265", b"b"])
+    assert done.stderr.split() == [b"error:", b"c", b"\\u2265", b"d"]

@@ -23,7 +23,7 @@ from tests.federated import hospitals
 COMMANDS = leaves(typer.main.get_command(cli.app))
 FUNCTIONS = {name: command.callback.__wrapped__ for name, command in COMMANDS.items()}
 ROLES = {name: roles_of(function) for name, function in FUNCTIONS.items()}
-VALUES = {"study": "average-sensitivity", "method": "gibbs"}
+VALUES = {"study": "average-sensitivity", "method": "gibbs", "to": "sql"}
 
 
 def pairs():

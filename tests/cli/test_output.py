@@ -26,6 +26,7 @@ CASES = {
     "certify": ("old.tree.json", *ROWS, "--noise", "noise.toml"),
     "explain": ("old.tree.json", "rows.csv", "--row", 0),
     "predict": ("old.tree.json", "rows.csv"),
+    "export": ("old.tree.json", "--to", "sql"),
     "score": (*ROWS, "--noise", 0.02, "--save", "a.card.json"),
     "reproduce": (),
     "private schema": ROWS,

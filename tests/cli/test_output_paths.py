@@ -21,6 +21,7 @@ CASES = {
     "diff": (("none.tree.json", "none.tree.json"), ["--out"]),
     "retrain": ((*ROWS, "--previous", "none.tree.json"), ["--out", "--picture"]),
     "score": (ROWS, ["--out", "--save", "--sheet", "--bands"]),
+    "export": (("none.tree.json", "--to", "sql"), ["--out"]),
     "predict": (("none.tree.json", "none.csv"), ["--out"]),
     "reproduce": (("average-sensitivity", "--quick"), ["--out"]),
     "private schema": (ROWS, ["--out"]),

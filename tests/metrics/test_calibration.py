@@ -28,6 +28,15 @@ def test_bins_are_the_leaves_shares_where_there_are_few():
     assert found.label == "yes"
 
 
+def test_as_many_bins_as_different_shares_join_none():
+    stated = MODEL.predict_proba(X)[:, 1]
+    values, counts = np.unique(stated, return_counts=True)
+    found = calibration(MODEL, X, Y, n_bins=len(values))
+    assert [one.n_rows for one in found.bins] == counts.tolist()
+    fewer = calibration(MODEL, X, Y, n_bins=len(values) - 1)
+    assert len(fewer.bins) < len(values)
+
+
 @pytest.mark.parametrize("n_bins", [1, 2, 5])
 def test_error_and_brier_score_by_hand(n_bins):
     fresh, truth = X[::2] ** 2, Y[::2]

@@ -180,3 +180,26 @@ def test_a_miss_is_a_share_of_the_expected_events_in_either_direction(observed, 
     found = Drift(900, score, (), observed, 100.0, signed).exceeded(max_miss=0.1)
     by_chance = 2 * norm.sf(z) >= 0.01  # in either direction
     assert bool(found) == (not 90 <= observed <= 110 and not by_chance)
+
+
+def test_a_limit_on_misses_says_nothing_where_no_outcome_is_known():
+    found = drift(CARD, ROWS[:50])
+    assert found.observed is None
+    assert found.exceeded(max_miss=0.0) == []
+    one_event = drift(CARD, ROWS[:20], ["yes"] + ["no"] * 19)
+    assert one_event.observed == 1
+    assert one_event.line is not None  # both classes are there
+    assert drift(CARD, ROWS[:20], ["yes"] * 20).line is None
+
+
+def test_bins_of_the_score_begin_with_the_least_total():
+    """Also where so many rows have it that its middle lies beyond the first tenth."""
+    totals = CARD.score(ROWS)
+    common = np.sort(np.unique(totals))[:3]
+    few = ROWS[np.isin(totals, common)]
+    labels = LABELS[np.isin(totals, common)]
+    score = drift(with_profile(few, labels), few).score
+    assert score.bands[0].split()[0] == str(common[0])
+    shares = [(CARD.score(few) == total).mean() for total in common]
+    assert score.expected == pytest.approx(shares)
+    assert score.actual == pytest.approx(shares)

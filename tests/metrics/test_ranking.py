@@ -131,3 +131,29 @@ def test_points_of_the_curves_are_counted_row_by_row():
         alert = risk >= level
         expected = [alert[event].mean(), alert[~event].mean(), event[alert].mean()]
         assert shares == pytest.approx(expected)
+
+
+def test_acting_on_nobody_benefits_nobody():
+    found = Ranking.of(np.array([0.1, 0.2, 0.6]), np.array([False, True, True]))
+    assert found.net_benefit(np.array([0.61, 0.9])).tolist() == [0.0, 0.0]
+    assert found.net_benefit(np.array([0.6])).tolist() == pytest.approx([1 / 3])
+
+
+def test_a_long_table_has_the_cutoffs_nearest_to_the_stated_alerts():
+    risk = np.arange(1, 1001) / 1001  # a row a risk: every number of alerts can be had
+    table = Ranking.of(risk, risk > 0.7).cutoffs()
+    wanted = [90, 80, 70, 60, 50, 40, 30, 20, 10, 5, 2, 1]
+    assert [one.alerts_per_100 for one in table] == pytest.approx(wanted)
+    few = Ranking.of(risk[:12], risk[:12] > 0.006).cutoffs()
+    assert [one.n_alerts for one in few] == list(range(12, 0, -1))  # all of them
+
+
+def test_which_rankings_have_an_interval():
+    risk = np.array([0.1, 0.2, 0.3, 0.4])
+    two_of_each = np.array([False, True, False, True])
+    assert Ranking.of(risk, two_of_each).auc_interval is not None
+    assert Ranking.of(risk, risk > 0.35).auc_interval is None  # one event alone has no variance
+    assert Ranking.of(risk, risk < 0.35).auc_interval is None
+    assert Ranking.of(risk, risk < 0.25).auc == 0.0
+    assert Ranking.of(risk, risk < 0.25).auc_interval is None  # a logit of 0 is no number
+    assert Ranking.of(risk, risk > 0.25).auc_interval is None

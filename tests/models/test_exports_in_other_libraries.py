@@ -4,13 +4,15 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
+from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.one_hot import one_hot, one_hot_tree
 from steadytree.models.sklearn import from_sklearn, to_sklearn
 from steadytree.stability.stable_tree import StableTreeClassifier
-from tests.models.trees import random_rows, random_tree, to_float32
+from tests.models.trees import deep_tree, random_rows, random_tree, to_float32
 
 # What these libraries do with numpy, pandas and matplotlib is theirs to mend.
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("default")]
@@ -114,3 +116,19 @@ def test_dtreeviz_draws_it(seen_by_dtreeviz, example):
         pytest.skip("dtreeviz has no place for an infinite threshold, scikit-learn's own included")
     drawn = seen_by_dtreeviz.view().svg()
     assert drawn.count("<title>leaf") == exported.get_n_leaves()
+
+
+def test_shap_explains_the_exported_tree_where_rounding_moves_a_row():
+    """Such rows add up to the shares of the leaf that float32 leads to, not to the model's."""
+    shap = pytest.importorskip("shap")
+    tree = deep_tree(2, lambda level: 1.7e9 + 100 * level + 0.5)
+    tree = replace(tree, space=FeatureSpace((replace(tree.space[0], low=1.7e9, high=1.8e9),)))
+    times = pd.DataFrame({"a": np.arange(1.7e9 - 200, 1.7e9 + 400)})
+    with pytest.warns(UserWarning, match="rows of X get another leaf"):
+        exported = to_sklearn(tree, times)
+    moved = exported.predict(times) != tree.predict(times)
+    assert moved.any()
+    values = shap.TreeExplainer(exported)(times)
+    total = values.values.sum(axis=1) + values.base_values
+    np.testing.assert_allclose(total, exported.predict_proba(times), atol=1e-6)
+    assert (np.abs(total - tree.predict_proba(times)).max(axis=1) > 0.1).tolist() == moved.tolist()

@@ -14,10 +14,11 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.metrics.complexity import complexity
 from steadytree.models.condition import Condition
 from steadytree.models.documents import scorecard_from_dict, scorecard_to_dict
-from steadytree.models.export import scorecard_to_sql, scorecard_to_tree
+from steadytree.models.exports.sql import LEAST, scorecard_to_sql
 from steadytree.models.files import load, save
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
+from steadytree.models.scorecard_tree import scorecard_to_tree
 from steadytree.models.sklearn import as_tree
 from steadytree.reporting.plot import plot
 from steadytree.riskscore.risk_score import RiskScoreClassifier
@@ -78,7 +79,7 @@ def check_sql(card, rows, totals):
         rows.to_sql("t", base, index=False)
         for place in range(totals.shape[1]):
             label = None if card.is_binary else LABELS[place]
-            found = base.execute(f"SELECT {scorecard_to_sql(card, label)} FROM t").fetchall()
+            found = base.execute(f"SELECT {card.to_sql(label)} FROM t").fetchall()
             assert [row[0] for row in found] == totals[:, place].tolist()
 
 
@@ -92,7 +93,7 @@ def test_what_takes_a_card_takes_a_fitted_model_and_names_anything_else(tmp_path
     assert plot(model) == plot(card)
     assert scorecard_to_sql(model) == scorecard_to_sql(card)
     assert scorecard_to_tree(model) == scorecard_to_tree(card)
-    assert card.to_sql() == scorecard_to_sql(card)
+    assert card.to_sql() == scorecard_to_sql(card)[0]
     assert card.to_tree() == scorecard_to_tree(card)
     for thing in (model, card):
         save(thing, tmp_path / "a.card.json")
@@ -239,7 +240,9 @@ def test_a_small_card_as_plain_values_sql_and_tree():
     assert scorecard_from_dict(scorecard_to_dict(card)) == card
     known = '"age" BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308'
     inner = 'CASE WHEN "age" >= 75 THEN 2 ELSE 0 END'
-    assert scorecard_to_sql(card) == f"-1 + (CASE WHEN {known} THEN {inner} ELSE 0 END)"
+    infinite = f'"age" < {LEAST} OR 0e0 - "age" < {float(LEAST)!r}'
+    outer = f"CASE WHEN {known} THEN {inner} WHEN {infinite} THEN NULL ELSE 0 END"
+    assert card.to_sql() == f"-1 + ({outer})"
     assert scorecard_to_tree(card).predict([[74.0], [75.0]]).tolist() == ["no", "yes"]
 
 

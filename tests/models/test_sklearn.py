@@ -274,6 +274,7 @@ def test_nodes_fit_the_layout_of_scikit_learn_1_10(monkeypatch):
     layout = np.dtype([(name, old[name]) for name in old.names] + NEW_FIELDS)
     monkeypatch.setattr(sklearn_tree, "SklearnTree", NewTree)
     monkeypatch.setattr(sklearn_tree, "NODE_DTYPE", layout)
+    monkeypatch.setattr(sklearn_tree, "_compare", lambda tree, estimator: None)
     to_sklearn(stump(0.1))
     assert made[0] == (1, [2], 1, [-1])
     assert made[1]["split_kind"].tolist() == [0, -1, -1]

@@ -51,6 +51,19 @@ def random_tree(
     return Tree(space, classes, *arrays, single_precision=single_precision)
 
 
+def deep_tree(depth, threshold=lambda level: float(level)):
+    """A chain of splits on one column: each sends what is above its threshold to a leaf."""
+    n_nodes = 2 * depth + 1
+    inner = np.arange(0, 2 * depth, 2)
+    feature, left, right = (np.full(n_nodes, LEAF) for _ in range(3))
+    at = np.full(n_nodes, np.nan)
+    feature[inner], left[inner], right[inner] = 0, inner + 2, inner + 1
+    at[inner] = [threshold(depth - level) for level in range(depth)]
+    value = np.where((np.arange(n_nodes) % 4 < 2)[:, None], [[1.0, 0.0]], [[0.25, 0.75]])
+    space = FeatureSpace((Column("a", "numeric", 0.0, float(depth), missing=True),))
+    return Tree(space, ["no", "yes"], feature, at, left, right, value, np.ones(n_nodes))
+
+
 def random_rows(rng, tree, n=200):
     """Rows on, beside and far from the thresholds, with missing values and unknown categories."""
     columns = {}

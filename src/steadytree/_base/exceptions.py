@@ -21,6 +21,10 @@ class TreeFileError(ValueError):
     """A file that holds no tree or scorecard, or a damaged one."""
 
 
+class ExportError(ValueError):
+    """Another form of a model that would decide otherwise than the model, and was not written."""
+
+
 class BudgetError(ValueError):
     """A request costs more than is left, or what is left cannot be determined."""
 

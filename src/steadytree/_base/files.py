@@ -31,16 +31,26 @@ def check_is_page(path: str | os.PathLike[str]) -> None:
 
 def check_can_fill(folder: str | os.PathLike[str]) -> None:
     """Refuse a folder that cannot be made, or in which no file can be made."""
-    target, shown = Path(folder).resolve(), f"cannot write into {str(folder)!r}"
+    shown = f"cannot write into {str(folder)!r}"
+    target = _followed(folder, shown)
     nearest = next(path for path in (target, *target.parents) if path.exists())
     if not nearest.is_dir():
         raise NotADirectoryError(f"{shown}: {str(nearest)!r} is a file, not a folder.")
     _try_to_make_a_file(nearest / "file", shown)
 
 
+def _followed(path: str | os.PathLike[str], shown: str) -> Path:
+    """The path with links followed; links in a circle are refused."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError):  # which of them depends on the version of Python
+        raise OSError(f"{shown}: its links lead in a circle, name another.") from None
+
+
 def _target(path: str | os.PathLike[str]) -> Path:
     """The file, links followed; refused where a folder or a special file has its name."""
-    target, shown = Path(path).resolve(), f"cannot write {str(path)!r}"
+    shown = f"cannot write {str(path)!r}"
+    target = _followed(path, shown)
     if target.is_dir():
         raise IsADirectoryError(f"{shown}: it is a folder, name a file in it.")
     if target.exists() and not target.is_file():
@@ -68,15 +78,15 @@ def _try_to_make_a_file(target: Path, shown: str) -> None:
 
 def _beside(target: Path) -> Path:
     """A name in the same folder that nothing else has."""
-    return target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    return target.with_name(f".{target.name[:50]}.{secrets.token_hex(6)}.part")
 
 
 def write_text_atomically(
-    path: str | os.PathLike[str], text: str, *, for_owner: bool = False
+    path: str | os.PathLike[str], text: str | bytes, *, for_owner: bool = False
 ) -> None:
     """Write a file so that a reader sees the old content or the new one, never a part.
 
-    The text is written as UTF-8 with its line ends as they are, into a folder that must exist.
+    Text is written as UTF-8 with its line ends as they are, into a folder that must exist.
     With `for_owner` nobody else may read the file, whoever could read it before.
     """
     target = _target(path)
@@ -123,12 +133,11 @@ def close_to_others(path: Path) -> None:
             path.chmod(0o600)
 
 
-def _write(path: Path, text: str, mode: int) -> None:
+def _write(path: Path, text: str | bytes, mode: int) -> None:
     """Write a file that does not exist yet; it is on the disk when this returns."""
-    with open(
-        path, "x", encoding="utf-8", newline="", opener=lambda name, how: os.open(name, how, mode)
-    ) as file:
-        file.write(text)
+    content = text if isinstance(text, bytes) else text.encode("utf-8")
+    with open(path, "xb", opener=lambda name, how: os.open(name, how, mode)) as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
 

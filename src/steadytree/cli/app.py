@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -12,6 +15,7 @@ from steadytree.cli import (
     compare,
     diff,
     explain,
+    export,
     fit,
     predict,
     private,
@@ -23,7 +27,9 @@ from steadytree.cli import (
 from steadytree.cli.options import App
 
 WRONG_USE = 2
+SHOW_TRACEBACK = "STEADYTREE_TRACEBACK"
 STOPPED = 130
+CLOSED_OUTPUT = 141  # as shells count the signal of a closed pipe
 # typer raises click's errors, under names that differ between its versions
 USAGE_ERROR: type[Any] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
@@ -37,22 +43,58 @@ app = App(
 
 
 def main() -> NoReturn:
-    """Run the command line; an error is one line on standard error and exit code 2."""
+    """Run the command line; an error is one line on standard error and exit code 2.
+
+    An error that no command expects is one line, too; with STEADYTREE_TRACEBACK set it is raised.
+    """
+    for stream in (sys.stdout, sys.stderr):  # a console that lacks a sign still gets the rest
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(prog_name="steadytree", standalone_mode=False)
-    except USAGE_ERROR as error:
-        _fail(error.format_message())
-    except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except (ValueError, TypeError, ImportError) as error:
-        _fail(str(error))
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(STOPPED)
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) and _is_output_closed():
+            sys.exit(CLOSED_OUTPUT)
+        if os.environ.get(SHOW_TRACEBACK):
+            raise
+        _fail(_message(error))
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _is_output_closed() -> bool:
+    """Whether nobody reads the output any more, such as `head`; the rest of it is thrown away."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
+def _message(error: Exception) -> str:
+    """What went wrong and what to do, from any exception."""
+    if isinstance(error, USAGE_ERROR):
+        return str(error.format_message())
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    if isinstance(error, ValueError | TypeError | ImportError) and str(error):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "something is nested too deeply: pass a smaller model, or prune it first."
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: pass fewer rows or columns, or a smaller model."
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    return (
+        f"unexpected {what}: please report it; {SHOW_TRACEBACK}=1 before the command shows where "
+        "it happened."
+    )
+
+
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        typer.echo(f"error: {' '.join(message.split())}", err=True)
     sys.exit(WRONG_USE)
 
 
@@ -90,6 +132,7 @@ app.command(epilog=diff.RETRAIN_EXAMPLES)(diff.retrain)
 app.command(epilog=certify.EXAMPLES)(certify.certify)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=explain.EXAMPLES)(explain.explain)
+app.command(epilog=export.EXAMPLES)(export.export)
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=warm_up.EXAMPLES)(warm_up.warm_up)
 app.command(epilog=reproduce.EXAMPLES, context_settings=reproduce.PASS_ON)(reproduce.reproduce)

@@ -153,7 +153,9 @@ class FeatureSpace:
             matrix = np.empty((table.n_rows, len(self)))
             for j, column in enumerate(self):
                 matrix[:, j] = _encode_column(column, table, j)
-        if not np.isfinite(matrix.sum()):  # cheap: only then look for where
+        with np.errstate(over="ignore", invalid="ignore"):  # finite values may have no finite sum
+            total = matrix.sum()
+        if not np.isfinite(total):  # quick: only then look for where
             check_finite(compress(self.names, np.isinf(matrix).any(axis=0)))
         return matrix
 

@@ -185,7 +185,9 @@ def check_unique(names: Sequence[str]) -> None:
 
 
 def check_frame_names(X: Any) -> None:
-    """Before narwhals looks, which would refuse repeated names without saying what to do."""
+    """Refuse repeated names and lazy frames, before others do without saying what to do."""
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame, whose rows are not loaded: pass X.collect().")
     names = getattr(X, "column_names", getattr(X, "columns", None))
     if names is not None and not callable(names):
         check_unique([str(name) for name in names])

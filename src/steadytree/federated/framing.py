@@ -155,6 +155,8 @@ def _receive(connection: socket.socket, size: int, limit: Limit) -> bytes:
 
 def carry(path: str, message: bytes, seconds: float) -> bytes:
     """Carry a message to the gateway at a Unix socket and bring back its reply."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise OSError("this system has no Unix sockets: use files (steadytree private answer).")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(seconds)
         connection.connect(path)

@@ -100,10 +100,13 @@ class TreeClassifierMixin(LearnerMixin):
         check_is_fitted(self)
         save(self.tree_, path)
 
-    def to_sklearn(self) -> Any:
-        """The fitted tree as a genuine scikit-learn ``DecisionTreeClassifier``."""
+    def to_sklearn(self, X: Any = None) -> Any:
+        """The fitted tree as a genuine scikit-learn ``DecisionTreeClassifier``.
+
+        A warning counts the rows of `X`, where given, that rounding to float32 sends elsewhere.
+        """
         check_is_fitted(self)
-        return to_sklearn(self.tree_)
+        return to_sklearn(self.tree_, X)
 
     def _map_rows(self, X: Any, method: str, sample: Callable[[Tree], NDArray[Any]]) -> Any:
         """A method's answers for a Dask collection, to be computed where its partitions lie."""

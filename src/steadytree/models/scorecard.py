@@ -274,15 +274,17 @@ class Scorecard(ByKey, Shown):
 
     def to_tree(self) -> "Tree":
         """The tree with the same predictions and risks, for at most 8 conditions, one a level."""
-        from steadytree.models.export import scorecard_to_tree
+        from steadytree.models.scorecard_tree import scorecard_to_tree
 
         return scorecard_to_tree(self)
 
     def to_sql(self, label: Any = None, dialect: str = "standard") -> str:
         """The total of a row as an SQL expression, one CASE for each variable.
 
-        NULL, NaN and categories that are not known count as missing; binary columns are compared
-        as the numbers 1 and 0.
+        NULL, NaN and categories that are not known count as missing; an infinite number, which the
+        card refuses, gives NULL; binary columns are compared as the numbers 1 and 0. Before it is
+        returned it is run in SQLite at every threshold and beside it, and must give the card's
+        totals; else an ``ExportError`` is raised.
 
         Parameters
         ----------
@@ -292,9 +294,9 @@ class Scorecard(ByKey, Shown):
             How names and texts are quoted; "standard" is for SQLite, DuckDB, PostgreSQL,
             Snowflake and SQL Server.
         """
-        from steadytree.models.export import scorecard_to_sql
+        from steadytree.models.exports.sql import scorecard_to_sql
 
-        return scorecard_to_sql(self, label, dialect)
+        return scorecard_to_sql(self, label, dialect)[0]
 
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:

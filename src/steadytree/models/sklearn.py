@@ -13,7 +13,9 @@ from steadytree._base.optional import is_a
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
-from steadytree.models.one_hot import make_additive, one_hot_tree
+from steadytree.models.exports.float32 import warn_of_rounding
+from steadytree.models.exports.probes import Probes, used_features
+from steadytree.models.one_hot import make_additive, one_hot, one_hot_tree
 from steadytree.models.pipeline import pipeline_tree, widen
 from steadytree.models.scorecard import as_scorecard
 from steadytree.models.tree import LEAF, Tree
@@ -139,12 +141,15 @@ def from_sklearn_for(estimator: Any, table: Table) -> Tree:
     return replace(tree, space=space)
 
 
-def to_sklearn(model: Any) -> "DecisionTreeClassifier":
+def to_sklearn(model: Any, X: Any = None) -> "DecisionTreeClassifier":
     """A genuine fitted scikit-learn tree that decides as ours on float32 data.
 
-    Nodes and thresholds stay as they are, in number, order and bits. scikit-learn rounds inputs
-    to float32, so a float64 value that rounds up across a threshold may fall on the other side;
+    Nodes and thresholds stay as they are, in number, order and bits; before it is returned it is
+    compared with the model on float32 values at and beside every threshold. scikit-learn rounds
+    inputs to float32, so a float64 value that rounds across a threshold may fall on the other side;
     trees read from scikit-learn do the same here, and learned thresholds are chosen to avoid it.
+    Where that concerns more than a millionth of a column's range or an integer, such as times near
+    1.7e9, a warning says so; shap explains the exported tree, the rounding included.
 
     Sets of categories become 0/1 columns named ``feature=category``: predict on ``one_hot(tree,
     X)`` of ``steadytree.models.one_hot``. Weights are exported as they are where they are positive
@@ -156,6 +161,8 @@ def to_sklearn(model: Any) -> "DecisionTreeClassifier":
     Parameters
     ----------
     model : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+    X : array-like or frame, optional
+        Rows as the model takes them; the warning then counts those that get another leaf.
 
     Returns
     -------
@@ -175,7 +182,9 @@ def to_sklearn(model: Any) -> "DecisionTreeClassifier":
     """
     from sklearn.tree import DecisionTreeClassifier
 
-    tree = make_additive(one_hot_tree(as_tree(model)))
+    given = as_tree(model)
+    warn_of_rounding(given, X)
+    tree = make_additive(one_hot_tree(given))
     names = tree.space.names
     estimator = DecisionTreeClassifier(max_depth=max(tree.depth, 1))
     estimator.tree_ = _sklearn_tree(tree)
@@ -187,6 +196,7 @@ def to_sklearn(model: Any) -> "DecisionTreeClassifier":
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if hasattr(estimator, "_fit_categorical_features"):  # 1.10
         estimator.is_categorical_ = estimator._categorical_encoder = None
+    _compare(given, estimator)
     return estimator
 
 
@@ -299,6 +309,19 @@ def _sklearn_tree(tree: Tree) -> "SklearnTree":
     values = np.ascontiguousarray(tree.value[:, None, :])
     made.__setstate__({**sizes, "nodes": _node_array(tree), "values": values})
     return made
+
+
+def _compare(tree: Tree, estimator: "DecisionTreeClassifier") -> None:
+    """Refuse an export that gives other shares on the float32 values at and beside thresholds."""
+    probes = Probes.of_tree(tree).in_single()
+    used = used_features(tree)
+    kept = ~probes.refused(used)
+    expected = probes.ask(tree.predict_proba, used, None)
+    columns = probes.ask(lambda table: one_hot(tree, table), used, None)
+    matrix = np.array([row for row in columns if row is not None], np.float32)
+    found = iter(estimator.tree_.predict(matrix).reshape(len(matrix), -1).tolist())
+    answers = [next(found) if known else None for known in kept.tolist()]
+    probes.compare("the scikit-learn tree", "scikit-learn", expected, answers)
 
 
 def _node_array(tree: Tree) -> NDArray[Any]:

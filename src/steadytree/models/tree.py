@@ -224,6 +224,33 @@ class Tree(ByKey, Shown):
 
         save(self, path)
 
+    # ---- other forms, each compared with the tree at every threshold before it is returned ----
+    def to_sql(self, label: Any = None, dialect: str = "standard") -> str:
+        """The predicted class as an SQL expression, or the share of the class `label`.
+
+        NULL, NaN and unknown categories count as missing; an infinite number, which trees refuse,
+        gives NULL. `dialect` is that of `Scorecard.to_sql`.
+        """
+        from steadytree.models.exports.sql import tree_to_sql
+
+        return tree_to_sql(self, label, dialect)[0]
+
+    def to_source(self, language: str = "python") -> str:
+        """The tree as a Python module, or as "c" source (C99), with nothing else to install."""
+        from steadytree.models.exports.source import tree_to_source
+
+        return tree_to_source(self, language)[0]
+
+    def to_onnx(self) -> bytes:
+        """The tree as an ONNX model that compares in float64; needs the extra ``onnx``.
+
+        It has an input (n, 1) of doubles or texts for each column of a split, and the outputs
+        ``leaf``, ``label`` and ``shares``. A text that is not known counts as missing.
+        """
+        from steadytree.models.exports.onnx import tree_to_onnx
+
+        return tree_to_onnx(self)[0]
+
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:
         """What makes two trees equal: the same nodes, whatever order they are stored in."""

@@ -13,9 +13,9 @@ from steadytree.data.table import Table
 from steadytree.metrics.accuracy import Accuracy, accuracy, label_indices
 from steadytree.metrics.complexity import Complexity, complexity
 from steadytree.models.black_box import BlackBox, as_model
-from steadytree.models.export import MOST_CONDITIONS
 from steadytree.models.files import model_hash
 from steadytree.models.scorecard import Scorecard
+from steadytree.models.scorecard_tree import MOST_CONDITIONS
 from steadytree.models.tree import Tree
 from steadytree.reporting import sections
 from steadytree.reporting.checks import is_missing

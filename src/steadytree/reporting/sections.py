@@ -13,8 +13,8 @@ from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
 from steadytree.models.black_box import BlackBox
 from steadytree.models.documents import scorecard_to_dict
-from steadytree.models.export import scorecard_to_tree
 from steadytree.models.scorecard import Scorecard, as_scorecard
+from steadytree.models.scorecard_tree import scorecard_to_tree
 from steadytree.models.tree import Tree
 from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff

@@ -1,5 +1,6 @@
 """Colours, text widths and axes."""
 
+import numpy as np
 import pytest
 
 from steadytree.reporting.svg.canvas import (
@@ -56,3 +57,37 @@ def test_lines_fit_their_width_and_lose_no_word():
     assert "…" in short[1]
     assert wrap_text("x" * 200, 120, 12) == [fit_text("x" * 200, 120, 12)]
     assert wrap_text("", 120, 12) == [""]
+
+
+def fitted_slowly(text, width, size):
+    """Every trial measured as a whole, from the longest."""
+    if text_width(text, size) <= width + 1e-6:
+        return text
+    for kept in range(len(text) - 1, 1, -1):
+        tail = kept // 3
+        end = text[len(text) - tail :].lstrip() if tail else ""
+        tried = f"{text[: kept - tail].rstrip()}…{end}"
+        if text_width(tried, size) <= width:
+            return tried
+    return "…"
+
+
+def test_texts_are_shortened_as_by_trying_every_length():
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        text = "".join(random.choice([*"ab  mWi\u0301一 "], random.integers(0, 60)))
+        width, size = float(random.uniform(0, 200)), int(random.choice([9, 12, 15]))
+        assert fit_text(text, width, size) == fitted_slowly(text, width, size)
+
+
+def test_a_label_of_many_letters_is_measured_a_few_times_only(monkeypatch):
+    measured = []
+
+    def counted(text, *options):
+        measured.append(len(text))
+        return text_width(text, *options)
+
+    monkeypatch.setattr("steadytree.reporting.svg.canvas.text_width", counted)
+    shown = fit_text("sehr " * 20_000, 200)
+    assert len(shown) < 60
+    assert sum(measured) < 101_000  # once as a whole; every length would be 5e9 letters

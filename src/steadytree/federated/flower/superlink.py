@@ -138,7 +138,8 @@ class SuperLink:
         """Start the study; returns Flower's id of the run."""
         config = self._folder / "run.toml"
         values = {"plan": str(self._plan_path), "nodes": json.dumps(nodes)}
-        config.write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in values.items()))
+        lines = "".join(f"{k} = {json.dumps(v)}\n" for k, v in values.items())
+        config.write_text(lines, encoding="utf-8")
         app = str(self._folder / "app")
         return str(self._call("run", app, "study", "--run-config", str(config))["run-id"])
 
@@ -155,13 +156,14 @@ class SuperLink:
         for name, content in APP.items():
             path = self._folder / "app" / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
+            path.write_text(content, encoding="utf-8")
         home = self._folder / "flwr"
         home.mkdir(exist_ok=True)
         certificate = json.dumps(str(self._keys / "ca.crt"))
         (home / "config.toml").write_text(
             f"[superlink]\ndefault = 'study'\n\n[superlink.study]\n"
-            f'address = "{LOCAL}:{self._inner}"\nroot-certificates = {certificate}\n'
+            f'address = "{LOCAL}:{self._inner}"\nroot-certificates = {certificate}\n',
+            encoding="utf-8",
         )
 
     def _wait(self) -> None:
@@ -184,7 +186,7 @@ class SuperLink:
             found = json.loads(text[text.index("{") : text.rindex("}") + 1])
             if found.get("success") is not False:
                 return dict(found)
-        with self.log.open("a") as log:
+        with self.log.open("a", encoding="utf-8") as log:
             log.write(f"{' '.join(command)}\n{text}\n{done.stderr}\n")
         raise OSError(f"Flower refused `flwr {arguments[0]}`: see {str(self.log)!r}.")
 

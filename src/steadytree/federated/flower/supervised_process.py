@@ -13,6 +13,7 @@ import threading
 import time
 
 GRACE = 10.0  # seconds between SIGTERM and SIGKILL
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has no other
 
 
 def supervise(command: list[str]) -> int:
@@ -22,7 +23,7 @@ def supervise(command: list[str]) -> int:
         signal.signal(number, lambda *_: _signal(child, signal.SIGTERM))
     threading.Thread(target=_watch, args=(child,), daemon=True).start()
     status = child.wait()
-    _signal(child, signal.SIGKILL)  # children that outlive it
+    _signal(child, KILL)  # children that outlive it
     return status if status >= 0 else 128 - status
 
 
@@ -31,12 +32,15 @@ def _watch(child: "subprocess.Popen[bytes]") -> None:
         pass
     _signal(child, signal.SIGTERM)
     time.sleep(GRACE)
-    _signal(child, signal.SIGKILL)
+    _signal(child, KILL)
 
 
 def _signal(child: "subprocess.Popen[bytes]", number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, number)
+        if hasattr(os, "killpg"):
+            os.killpg(child.pid, number)
+        else:
+            child.terminate()
 
 
 if __name__ == "__main__":

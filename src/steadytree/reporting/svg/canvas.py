@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import accumulate
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
@@ -70,19 +71,26 @@ BOLD = 1.07
 
 def text_width(text: str, size: float = 12, bold: bool = False) -> float:
     """Estimated width in pixels."""
-    widths = (WIDTHS.get(letter) or _width_of(letter) for letter in text)
-    return sum(widths) * size * MARGIN * (BOLD if bold else 1.0)
+    return sum(map(_letter_width, text)) * size * MARGIN * (BOLD if bold else 1.0)
 
 
 def fit_text(text: str, width: float, size: float = 12, bold: bool = False) -> str:
     """The text, or as much of its beginning and end as fits, with dots between."""
     if text_width(text, size, bold) <= width + 1e-6:  # a box made for the text has room for it
         return text
-    for kept in range(len(text) - 1, 1, -1):
+    # long labels would take long if every trial were measured letter by letter
+    scale, n = text_width("…", size, bold) / WIDTHS["…"], len(text)
+    up_to = [*accumulate((_letter_width(letter) * scale for letter in text), initial=0.0)]
+    head_end, tail_start = [0] * (n + 1), [n] * (n + 1)  # without the spaces beside the dots
+    for k in range(n):
+        head_end[k + 1] = head_end[k] if text[k].isspace() else k + 1
+        tail_start[n - k - 1] = tail_start[n - k] if text[n - k - 1].isspace() else n - k - 1
+    for kept in range(n - 1, 1, -1):
         tail = kept // 3
-        shortened = (
-            f"{text[: kept - tail].rstrip()}…{text[len(text) - tail :].lstrip() if tail else ''}"
-        )
+        head, start = head_end[kept - tail], tail_start[n - tail]
+        if up_to[head] + up_to[n] - up_to[start] + WIDTHS["…"] * scale > width + 1e-6:
+            continue
+        shortened = f"{text[:head]}…{text[start:]}"
         if text_width(shortened, size, bold) <= width:
             return shortened
     return "…"
@@ -102,7 +110,10 @@ def wrap_text(text: str, width: float, size: float = 12, most: int = 4) -> list[
     return [fit_text(line, width, size) for line in lines]
 
 
-def _width_of(letter: str) -> float:
+def _letter_width(letter: str) -> float:
+    known = WIDTHS.get(letter)
+    if known:
+        return known
     if unicodedata.combining(letter):
         return 0.0
     return WIDE if unicodedata.east_asian_width(letter) in "WF" else USUAL

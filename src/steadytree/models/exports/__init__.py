@@ -1,0 +1,1 @@
+"""A model in other forms, each compared with the model before it is handed over."""
