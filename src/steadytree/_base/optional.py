@@ -96,8 +96,11 @@ def load_late(*names: str) -> None:
 
 
 @contextmanager
-def loading() -> Iterator[None]:
-    """While modules are loaded nothing is looked for that could be freed: hardly anything could."""
+def uncollected() -> Iterator[None]:
+    """For short work: nothing is looked for that could be freed, which takes long and finds little.
+
+    What nothing refers to is freed at once all the same; only circles of references wait.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -10,7 +10,7 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write, check_is_page
-from steadytree._base.optional import loading
+from steadytree._base.optional import uncollected
 from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import (
@@ -126,13 +126,12 @@ def report(
         raise ValueError("--target needs data: pass a csv or parquet file too.")
     listed = learners or ("none" if quick else USUAL_LEARNERS)
     named = [] if listed == "none" else [name.strip() for name in listed.split(",")]
-    with Progress() as progress:
+    with Progress() as progress, uncollected():
         progress.update("starting")
-        with loading():
-            from steadytree.reporting.data_set import DataSet
-            from steadytree.reporting.options import Limits, ReportOptions, SignOff
-            from steadytree.reporting.report import report_file
-            from steadytree.reporting.text import brief_view, render_brief
+        from steadytree.reporting.data_set import DataSet
+        from steadytree.reporting.options import Limits, ReportOptions, SignOff
+        from steadytree.reporting.report import report_file
+        from steadytree.reporting.text import brief_view, render_brief
 
         chosen = ReportOptions(
             previous=None if previous is None else st.load(previous, trust),

@@ -90,13 +90,13 @@ def grow_deep(binned, targets, weights, n_tried, bits):
             position = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
             columns[turn], columns[position] = columns[position], columns[turn]
             column = columns[turn]
-            n_used = add_bins(columns_of[column], mass_of, sums_of, here, mass, sums, used)
+            n_used = add_bins(columns_of, column, mass_of, sums_of, here, mass, sums, used)
             if n_used > 1:  # constant here: does not count as tried
-                gain, where = best_threshold(mass, sums, used[:n_used], gains)
+                gain, where = best_threshold(mass, sums, used, n_used, gains)
                 if gain > best * (1 + TIE):
                     best, feature[node], last_left[node] = gain, column, where
                 seen += 1
-            empty_bins(mass, sums, used[:n_used])
+            empty_bins(mass, sums, used, n_used)
             if seen == n_tried:
                 break
         if feature[node] < 0:
@@ -149,16 +149,16 @@ def mixed_weight(mass_of, sums_of, here, value):
 
 
 @kernel(**INNER)
-def add_bins(column, mass_of, sums_of, here, mass, sums, used):
+def add_bins(columns_of, column, mass_of, sums_of, here, mass, sums, used):
     """Add weights and weighted targets of some rows to their bins; how many bins are `used`.
 
     Those are listed in their order. One target at a time: a loop over targets inside that over
     rows takes three times as long.
     """
     low, high, n_used = np.int64(mass.shape[0] - 1), np.int64(0), 0
-    mine, total, few = sums_of[0], sums[0], here.shape[0] < FEW
+    few = here.shape[0] < FEW
     for row in here:
-        bin_ = np.int64(column[row])
+        bin_ = np.int64(columns_of[column, row])
         if few and mass[bin_] == 0.0:
             position = n_used
             while position and used[position - 1] > bin_:
@@ -167,54 +167,52 @@ def add_bins(column, mass_of, sums_of, here, mass, sums, used):
             used[position] = bin_
             n_used += 1
         mass[bin_] += mass_of[row]
-        total[bin_] += mine[row]
+        sums[0, bin_] += sums_of[0, row]
         low, high = min(low, bin_), max(high, bin_)
     for k in range(1, sums.shape[0]):
-        mine, total = sums_of[k], sums[k]
         for row in here:
-            total[column[row]] += mine[row]
+            sums[k, columns_of[column, row]] += sums_of[k, row]
     if not few:
-        for bin_ in range(low, high + 1):
-            used[n_used] = bin_
-            n_used += mass[bin_] > 0.0
+        for position in range(low, high + 1):
+            used[n_used] = position
+            n_used += mass[position] > 0.0
     return n_used
 
 
 @kernel(**INNER)
-def empty_bins(mass, sums, used):
-    """Set weights and sums of some bins to 0, as they were."""
-    for bin_ in used:
-        mass[bin_] = 0.0
-    for k in range(sums.shape[0]):
-        mine = sums[k]
-        for bin_ in used:
-            mine[bin_] = 0.0
+def empty_bins(mass, sums, used, n_used):
+    """Set weights and sums of the first `n_used` bins that are listed to 0, as they were."""
+    for position in range(n_used):
+        mass[used[position]] = 0.0
+        for k in range(sums.shape[0]):
+            sums[k, used[position]] = 0.0
 
 
 @kernel(error_model="numpy", **INNER)  # no division below is by 0
-def best_threshold(mass, sums, used, gains):
+def best_threshold(mass, sums, used, n_used, gains):
     """Largest fall of squared error by a split between bins, and its last bin left.
 
-    `used` are the bins that have rows, in their order; `gains` are written over.
+    The first `n_used` of `used` are the bins that have rows, in their order; `gains` of positions
+    among them are written over.
     """
     total, best, where = 0.0, 0.0, np.int64(-1)
-    for bin_ in used:
-        total += mass[bin_]
-        gains[bin_] = 0.0
+    for position in range(n_used):
+        total += mass[used[position]]
+        gains[position] = 0.0
     for k in range(sums.shape[0]):
-        mine, whole, passed, below = sums[k], 0.0, 0.0, 0.0
-        for bin_ in used:
-            whole += mine[bin_]
+        whole, passed, below = 0.0, 0.0, 0.0
+        for position in range(n_used):
+            whole += sums[k, used[position]]
         alone = whole**2 / total
-        for bin_ in used[:-1]:
-            passed += mass[bin_]
-            below += mine[bin_]
+        for position in range(n_used - 1):
+            passed += mass[used[position]]
+            below += sums[k, used[position]]
             rest, over = total - passed, whole - below
             if passed > TIE * total and rest > TIE * total:  # weights do not add up exactly
-                gains[bin_] += below**2 / passed + over**2 / rest - alone
-    for bin_ in used[:-1]:
-        if gains[bin_] > best * (1 + TIE):
-            best, where = gains[bin_], bin_
+                gains[position] += below**2 / passed + over**2 / rest - alone
+    for position in range(n_used - 1):
+        if gains[position] > best * (1 + TIE):
+            best, where = gains[position], used[position]
     return best, where
 
 
