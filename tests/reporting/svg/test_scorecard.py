@@ -42,7 +42,7 @@ def test_text_holds_every_condition_and_total():
         "above 0: yes, else no",
         "",
         "total           risk    observed    95 % interval    rows",
-        "-1              12 %         0 %        0 to 66 %       2",
+        "-1              12 %         0 %        0 to 73 %       2",
         "2               98 %       100 %      21 to 100 %       1",
     ]
 
