@@ -212,8 +212,8 @@ class Holder:
             done = request.sum.step == "unmask"
             amounts = [ZERO, ZERO if done else decimal_of(request.sum.rho, "rho")]
         mechanism = ledger_mark(self._noise, request.session)
-        named = {"what": request.kind, "mechanism": mechanism, "request": request.name}
-        return Entry(amounts[0], rho=amounts[1], **named)
+        texts = (request.kind, mechanism, "", "", request.name)
+        return Entry(amounts[0], ZERO, *texts, rho=amounts[1])
 
     def check_session(self, schema: str, epsilon: float, delta: float = 0.0) -> None:
         """Refuse a whole run that would be refused half-way; nothing is spent."""
@@ -299,14 +299,14 @@ class Holder:
         self, request: Request, candidates: SplitTable, trees: list[SampledTree]
     ) -> Integers:
         if request.sum is not UNSET:
-            how, tree = request.sum, trees[0]
+            step, tree = request.sum, trees[0]
             # bins count a row once a feature, leaves and rows count it once
-            times = len(candidates.space) if how.what == "bins" else 1
+            times = len(candidates.space) if step.what == "bins" else 1
 
             def vector() -> Integers:
                 block = self._block(candidates, request.n_bins)
-                exact = self._summed(tree, block, candidates, how.what).ravel()
-                return release_share(exact, how.rho, self._noise, times, how.honest)
+                exact = self._summed(tree, block, candidates, step.what).ravel()
+                return release_share(exact, step.rho, self._noise, times, step.honest)
 
             return self.sums.take(request, self.private, vector)
         epsilon, noise = request.epsilon, self._noise

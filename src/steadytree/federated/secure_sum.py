@@ -103,7 +103,7 @@ class MaskedSums:
         own = {}
         for index in listed:
             texts = {name: content.hex() for name, content in known.get(index, {}).items()}
-            own[index] = {"sum": SumStep(step, *fixed, texts)}
+            own[index] = {"sum": SumStep(step, *(*fixed, texts))}
         each = dict.fromkeys(listed, self._epsilon)
         return self._session.ask(each, SUM, size, (tree,), own=own)
 

@@ -38,7 +38,7 @@ def _depths(session: Session, strength: float, enough: float = BLOCK_STRENGTH) -
     """Depths of blocks; strength is epsilon times the rows of a holder that samples."""
     fits = weighs_triples(len(session.candidates), session.n_classes)
     if strength >= enough:
-        return (2, 3) if fits and len(session.candidates) <= FEW_CANDIDATES else (2, 2)
+        return (2, 2)
     return (3,) if fits and strength >= TRIPLE_STRENGTH else (2,)
 
 
@@ -53,6 +53,9 @@ def delegate(session: Session, order: Sequence[int]) -> Grown:
     best = sorted(order, key=lambda who: -worth[who])[:2]
     strength = session.epsilon * float(np.mean([worth[who] for who in best]))
     depths = _depths(session, strength, ONE_BLOCK_STRENGTH)
+    few = len(session.candidates) <= FEW_CANDIDATES
+    if depths == (2, 2) and few and weighs_triples(len(session.candidates), session.n_classes):
+        depths = (2, 3)
     most = (1 - LEAST_LABEL_SHARE - CLASS_SHARE) * session.epsilon
     if len(depths) == 1:
         every = dict.fromkeys(best, OPEN)

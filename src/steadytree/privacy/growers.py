@@ -96,9 +96,9 @@ def bound_rows(X: Any, y: Any, persons: Any, most: int) -> tuple[Any, NDArray[An
     seen: Counter[str] = Counter()
     kept = []
     for row, who in enumerate(listed.tolist()):
-        if who is None or who != who:  # a missing value differs from itself
+        name = None if who != who else canonical(who)  # 1 and 1.0 are one person, NaN is none
+        if name is None:
             continue
-        name = canonical(who)  # 1 and 1.0 are one person
         seen[name] += 1
         if seen[name] <= most:
             kept.append(row)
