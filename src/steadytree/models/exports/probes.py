@@ -80,7 +80,9 @@ class Probes:
         for variable in scorecard.variables:
             at = variable.thresholds.tolist()
             values[variable.feature] = list(_probe_values(variable.column, at))
-        start = tuple(None if column.is_categorical else 0.0 for column in scorecard.space)
+        start: tuple[Value, ...] = tuple(
+            None if column.is_categorical else 0.0 for column in scorecard.space
+        )
         rows = [start]
         for feature, tried in values.items():
             rows += [(*start[:feature], value, *start[feature + 1 :]) for value in tried]
