@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadytree.data._kernels import encode_bins
+from steadytree.data._kernels.bins import encode_bins
 from steadytree.data.binning import even_bins, midpoint_thresholds, quantile_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace

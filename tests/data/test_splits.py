@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from steadytree.data._kernels import split_goes_left
+from steadytree.data._kernels.counts import split_goes_left
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import Schema
 from steadytree.data.splits import Bins, SplitTable, category_order

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steadytree.data._kernels import split_goes_left
+from steadytree.data._kernels.counts import split_goes_left
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
 from steadytree.models.builder import TreeBuilder

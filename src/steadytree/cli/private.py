@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import steadytree as st
 from steadytree._base.exceptions import BudgetError
@@ -14,16 +15,18 @@ from steadytree._base.progress import Progress
 from steadytree.cli import (
     options,
     private_holder,
-    private_ledger,
     private_rehearse,
     private_study,
 )
 from steadytree.cli.options import (
+    CHANGES,
     AsJson,
     Budget,
     Data,
+    MayRead,
     Method,
     NewLedger,
+    Reads,
     SchemaFile,
     WitnessFile,
     option,
@@ -44,6 +47,11 @@ Examples:
   steadytree private evaluate outcome.tree.json patients.csv --target outcome \\
       --schema patients.schema.toml --epsilon 0.2 --ledger patients.ledger --budget 2
   steadytree private ledger patients.ledger --budget 2"""
+
+LEDGER_EXAMPLES = """\b
+Examples:
+  steadytree private ledger patients.ledger --budget 2
+  steadytree private ledger verify patients.ledger --coordinator-key coordinator.sign.pub"""
 
 app = options.App(
     help="Differential privacy: declare a schema, fit, evaluate, and account for the budget.",
@@ -190,7 +198,105 @@ def evaluate(
 for name in ("keys", "coordinate", "ask", "answer", "merge"):
     app.command()(getattr(private_study, name))
 app.command()(private_rehearse.rehearse)
-app.add_typer(private_ledger.app, name="ledger", epilog=private_ledger.EXAMPLES)
+
+
+# ---- the ledger ----
+class _ShowsByDefault(TyperGroup):
+    """`ledger FILE` without the name of a command shows the file."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+ledger_app = options.App(
+    help="Show what was spent on which release, or verify a ledger; by default show.",
+    cls=_ShowsByDefault,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@ledger_app.command(name="show")
+def show_ledger(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger."), CHANGES],
+    budget: Budget,
+    delta: Annotated[
+        float, option("<float>", "Total delta that may ever be spent on the data.")
+    ] = 0.0,
+    upgrade: Annotated[
+        bool,
+        typer.Option(
+            "--upgrade", help="Convert a ledger of version 1 to the current version first."
+        ),
+    ] = False,
+    witness: WitnessFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was spent on which release, and what is left."""
+    from steadytree.privacy.ledger import upgrade_ledger
+
+    if not path.exists():
+        raise ValueError(f"{path}: no such ledger.")
+    if upgrade:
+        upgrade_ledger(path, budget, delta)
+    account = st.Ledger(path, budget, delta, witness)
+    entries = [
+        {"epsilon": str(one.epsilon), "what": one.what, "mechanism": one.mechanism}
+        | ({"rho": str(one.rho)} if one.rho else {})
+        for one in account.entries
+    ]
+    costs = [f"rho {one.rho:g}" if one.rho else f"{one.epsilon:g}" for one in account.entries]
+    lines = [
+        f"{cost:>12} {one.what} ({one.mechanism or 'unknown'})"
+        for cost, one in zip(costs, account.entries, strict=True)
+    ]
+    lines.append(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
+    sums = {"budget": account.budget, "spent": account.spent, "left": account.left}
+    show({**sums, "entries": entries}, lines, as_json)
+
+
+@ledger_app.command()
+def verify(
+    path: Annotated[Reads, typer.Argument(metavar="FILE", help="A ledger, beside its mark.")],
+    receipts: Annotated[
+        MayRead, option("FILE", "Receipts of a coordinator; by default those beside the ledger.")
+    ] = None,
+    coordinator_key: Annotated[
+        MayRead, option("FILE", "coordinator.sign.pub, to check the signatures of receipts.")
+    ] = None,
+    checkpoint: Annotated[
+        MayRead, option("FILE", "The coordinator's checkpoint, with the heads that it saw.")
+    ] = None,
+    holder: Annotated[
+        str | None, option("NAME", "The holder in the checkpoint; by default that of the receipts.")
+    ] = None,
+    witness: Annotated[MayRead, option("FILE", "The ledger's witness.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a ledger as a third party: nothing is written, no budget need be known.
+
+    Hashes, numbers and mark; that no more was spent than the budget; and that the ledger is a
+    continuation of every head that a coordinator or a witness has noted. Exit 2 if it is not.
+    """
+    from steadytree.federated.receipts import verify_ledger
+
+    known = verify_ledger(path, receipts, coordinator_key, checkpoint, holder, witness)
+    lines = [
+        f"whole: {known['lines']} lines, numbered and chained, the last as in the mark",
+        f"spent {known['spent']:g} of {known['budget']:g}",
+        f"head {known['head']}",
+    ]
+    signed = "signed" if coordinator_key is not None else "signatures not checked"
+    lines.append(f"receipts of coordinators: {known['receipts']} ({signed})")
+    for name in ("checkpoint", "witness"):
+        if known[name] is not None:
+            lines.append(f"a continuation of line {known[name]} in the {name}")
+    show(known, lines, as_json)
+
+
+app.add_typer(ledger_app, name="ledger", epilog=LEDGER_EXAMPLES)
 app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
 
 

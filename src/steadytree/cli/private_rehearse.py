@@ -76,8 +76,8 @@ def rehearse(
     with tempfile.TemporaryDirectory() as scratch:
         where = folder or Path(scratch)
         where.mkdir(parents=True, exist_ok=True)
-        say: Callable[[str], None] = (lambda _: None) if as_json else typer.echo
-        account = _Rehearsal(where.resolve(), say).run(rows, flower)
+        announce: Callable[[str], None] = (lambda _: None) if as_json else typer.echo
+        account = _Rehearsal(where.resolve(), announce).run(rows, flower)
     show(account, _lines(account), as_json, [] if folder is None else [folder])
 
 
@@ -100,8 +100,8 @@ def _lines(account: dict[str, Any]) -> list[str]:
 class _Rehearsal:
     """All processes of a study in one folder; they end with it."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
-        self._folder, self._say = folder, say
+    def __init__(self, folder: Path, announce: Callable[[str], None]) -> None:
+        self._folder, self._announce = folder, announce
         self._running: dict[str, subprocess.Popen[str]] = {}
 
     def run(self, n_rows: int, flower: bool) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class _Rehearsal:
 
         self._write_files(n_rows)
         self._call("keys", "plan.toml")
-        self._say("keys made: a folder for each hospital, and one for the coordinator")
+        self._announce("keys made: a folder for each hospital, and one for the coordinator")
         plan = StudyConfig.load(self._folder / "plan.toml")
         with ExitStack() as stack:
             stack.callback(self._stop)
@@ -122,7 +122,7 @@ class _Rehearsal:
                     self._start(f"{name} relay", *self._relay(name, plan.superlink))
             failed: list[Exception] = []
             study = threading.Thread(target=self._coordinate, args=(plan, flower, failed))
-            self._say(f"coordinating {plan.study!r} for epsilon {plan.epsilon:g}")
+            self._announce(f"coordinating {plan.study!r} for epsilon {plan.epsilon:g}")
             study.start()
             self._kill_once(study)
             study.join(LASTING)
@@ -137,8 +137,8 @@ class _Rehearsal:
         (self._folder / "plan.toml").write_text(PLAN.format(port=free_port()))
         for seed, name in enumerate(HOSPITALS):
             (self._folder / f"{name}.csv").write_text(csv_text(_patients(n_rows, seed)))
-        self._say("schema.toml, declared from general knowledge:\n")
-        self._say("\n".join("    " + line for line in SCHEMA.splitlines()) + "\n")
+        self._announce("schema.toml, declared from general knowledge:\n")
+        self._announce("\n".join("    " + line for line in SCHEMA.splitlines()) + "\n")
 
     # ---- processes ----
     def _command(self, *arguments: str) -> list[str]:
@@ -172,7 +172,7 @@ class _Rehearsal:
         new = ("--new-ledger",) if first else ()
         process = self._start(name, "holder", "serve", "--name", name, *rows, *account, *key, *new)
         self._wait(socket.exists, process)
-        self._say(f"gateway of {name} serves (process {process.pid})")
+        self._announce(f"gateway of {name} serves (process {process.pid})")
 
     def _relay(self, name: str, superlink: str) -> tuple[str, ...]:
         keys = ("--keys", f"keys/{name}/relay", "--superlink", superlink)
@@ -213,7 +213,7 @@ class _Rehearsal:
             CLOCK.sleep(0.02)
         self._running[VICTIM].kill()
         self._running[VICTIM].wait()
-        self._say(f"killed the gateway of {VICTIM} after its first answer (kill -9)")
+        self._announce(f"killed the gateway of {VICTIM} after its first answer (kill -9)")
         self._serve(VICTIM)
 
     def _stop(self) -> None:
@@ -226,8 +226,6 @@ class _Rehearsal:
     def _account(self, plan: StudyConfig) -> dict[str, Any]:
         import json
 
-        import numpy as np
-
         import steadytree as st
         from steadytree.federated.receipts import verify_ledger
 
@@ -237,11 +235,17 @@ class _Rehearsal:
             for name in HOSPITALS
         }
         facts, tree = json.loads(plan.facts.read_text()), st.load(plan.out)
-        tested = _patients(2_000, 99)[1:]
-        found = tree.predict(np.array([row[:-1] for row in tested], object))
-        accuracy = sum(a == row[-1] for a, row in zip(found, tested, strict=True)) / len(tested)
-        known = {"accuracy": accuracy, "leaves": tree.n_leaves, "ledgers": ledgers}
+        known = {"accuracy": _accuracy(tree), "leaves": tree.n_leaves, "ledgers": ledgers}
         return {**known, **{name: facts[name] for name in ("rounds", "asked_again")}}
+
+
+def _accuracy(tree: Any) -> float:
+    """The share of new patients that the tree predicts."""
+    import numpy as np
+
+    tested = _patients(2_000, 99)[1:]
+    found = tree.predict(np.array([row[:-1] for row in tested], object))
+    return sum(a == row[-1] for a, row in zip(found, tested, strict=True)) / len(tested)
 
 
 def _patients(n_rows: int, seed: int) -> list[list[Any]]:

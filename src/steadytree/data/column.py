@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data._kernels import summarise_columns
+from steadytree.data._kernels.bins import summarise_columns
 from steadytree.data.table import Table, TextValues, quote
 
 Bounds = Mapping[str, tuple[float, float]]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.optional import require
-from steadytree.data._kernels import SplitArrays
+from steadytree.data._kernels.counts import SplitArrays
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.out_of_core import DataSummary, class_indices

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from steadytree._base.parallel import in_threads
 from steadytree._base.validation import OneOf
-from steadytree.data._kernels import count_classes, encode_bins, weigh_classes
+from steadytree.data._kernels.bins import encode_bins
+from steadytree.data._kernels.counts import count_classes, weigh_classes
 from steadytree.data.binning import (
     GRIDS,
     Grid,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.files import locked, write_text_atomically
-from steadytree.data._kernels import merge_bins
+from steadytree.data._kernels.bins import merge_bins
 from steadytree.data.binning import bin_index_type
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace

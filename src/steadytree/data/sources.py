@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.parallel import in_threads
-from steadytree.data._kernels import (
+from steadytree.data._kernels.counts import (
     SplitArrays,
     child_counts,
     count_classes,

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree.data._kernels import SplitArrays, list_splits, merge_bins
+from steadytree.data._kernels.bins import merge_bins
+from steadytree.data._kernels.counts import SplitArrays, list_splits
 from steadytree.data.binning import MAX_THRESHOLDS, bin_index_type, equidistant_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace

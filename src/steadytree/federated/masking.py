@@ -1,4 +1,4 @@
-"""Masked sums: integer vectors of several parties, added up so that nobody sees one of them.
+"""Masked sums: integer vectors of several members, added up so that nobody sees one of them.
 
 The protocol of Bonawitz et al. (Practical secure aggregation for privacy-preserving machine
 learning, 2017), with fresh keys for each sum:
@@ -8,14 +8,14 @@ learning, 2017), with fresh keys for each sum:
    masking key to all others, encrypted for each (Shamir: `threshold` shares give the secret,
    fewer say nothing about it).
 3. Each party sends its vector plus a stream of ChaCha20 from its seed, plus or minus a stream for
-   each pair of parties, which cancel in the sum.
+   each pair of members, which cancel in the sum.
 4. Each party is told who sent a vector, and answers once: of those its shares of their seeds, of
    the others its shares of their masking keys. So the streams that did not cancel are removed.
 
 Why a lying coordinator learns no more than one sum of at least `threshold` vectors. Both secrets of
 a party uncover its vector, one does not. A party gives a share of one of them only, once. To get
-`threshold` shares of both, with c parties that lie too, n - c + 2 c >= 2 threshold parties are
-needed; so n + c < 2 threshold excludes it, whatever different parties are told. Keys of somebody
+`threshold` shares of both, with c members that lie too, n - c + 2 c >= 2 threshold members are
+needed; so n + c < 2 threshold excludes it, whatever different members are told. Keys of somebody
 else are refused by their signature; other lists of keys, or another sum, give streams that do not
 cancel, because the streams depend on all that was signed.
 """
@@ -83,7 +83,7 @@ class Party:
 
     name: str
     keys: SumKeys
-    context: bytes  # digest of what is summed, the same for all parties
+    context: bytes  # digest of what is summed, the same for all members
     threshold: int
     _step: int = 0
     _secrets: dict[str, Any] = field(default_factory=dict)
@@ -99,10 +99,10 @@ class Party:
         return public + bytes(self.keys.own.sign(_signed(self.name, self.context, public)))
 
     def share(self, advertised: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Shares of both secrets for each party, encrypted for it; needs all parties' keys."""
+        """Shares of both secrets for each party, encrypted for it; needs all members' keys."""
         self._take(2)
         if len(advertised) < self.threshold or self.name not in advertised:
-            raise RefusedError(f"a secure sum needs {self.threshold} parties, and this one.")
+            raise RefusedError(f"a secure sum needs {self.threshold} members, and this one.")
         for name, message in advertised.items():
             self._check(name, message)
         self._known = dict(sorted(advertised.items()))
@@ -124,7 +124,7 @@ class Party:
         """The vector behind its masks; `received` are the others' encrypted shares."""
         self._take(3)
         if len(received) + 1 < self.threshold or not set(received) < set(self._known):
-            raise RefusedError(f"shares of fewer than {self.threshold} parties, or of strangers.")
+            raise RefusedError(f"shares of fewer than {self.threshold} members, or of strangers.")
         error = require("cryptography.exceptions", "private", PURPOSE).InvalidTag
         for name, message in received.items():
             try:
@@ -147,7 +147,7 @@ class Party:
         self._take(4)
         listed = set(survivors)
         if len(listed) < self.threshold or not listed <= set(self._shares):
-            raise RefusedError(f"a sum of fewer than {self.threshold} parties, or of strangers.")
+            raise RefusedError(f"a sum of fewer than {self.threshold} members, or of strangers.")
         return {name: pair[name not in listed] for name, pair in self._shares.items()}
 
     # ---- checks ----
@@ -182,7 +182,7 @@ class SumSide:
     def __init__(self, name: str) -> None:
         self.name = name
         self.keys: SumKeys | None = None  # without keys every sum is refused
-        self._parties: dict[tuple[str, int], Party] = {}
+        self._members: dict[tuple[str, int], Party] = {}
 
     def check(self, request: Request) -> None:
         """Refuse a sum that this holder cannot trust, from public numbers alone."""
@@ -204,11 +204,11 @@ class SumSide:
             raise RefusedError("this holder has no keys for secure sums.")
         name = request.session, how.first
         if how.step == "keys":
-            self._parties = {key: one for key, one in self._parties.items() if key[0] != name[0]}
+            self._members = {key: one for key, one in self._members.items() if key[0] != name[0]}
             context = sum_context(request, private)
-            self._parties[name] = Party(self.name, self.keys, context, how.minimum)
-            return to_integers(self._parties[name].advertise())
-        party = self._parties.get(name)
+            self._members[name] = Party(self.name, self.keys, context, how.minimum)
+            return to_integers(self._members[name].advertise())
+        party = self._members.get(name)
         if party is None or party.context != sum_context(request, private):
             raise RefusedError("the secure sum is not the one that was begun.")
         if how.step == "unmask":
@@ -226,8 +226,8 @@ def sum_context(request: Request, private: bool) -> bytes:
     """Digest of what is summed and how: all holders must be asked for the same."""
     how = msgspec.to_builtins(request.sum)
     fixed = [how[key] for key in ("first", "what", "rho", "minimum", "honest")]
-    asked = [request.session, request.schema, request.n_bins, request.trees, request.epsilon]
-    return hashlib.sha256(canonical_json([*asked, *fixed, private])).digest()
+    about = [request.session, request.schema, request.n_bins, request.trees, request.epsilon]
+    return hashlib.sha256(canonical_json([*about, *fixed, private])).digest()
 
 
 def to_integers(content: bytes) -> Vector:
@@ -254,21 +254,21 @@ def unmasked_sum(
     masked: Mapping[str, Vector],
     revealed: Mapping[str, Mapping[str, int]],
     advertised: Mapping[str, bytes],
-    parties: Iterable[str],
+    members: Iterable[str],
     context: bytes,
     threshold: int,
 ) -> Vector:
     """The sum of the vectors of all who sent one, as numbers around 0.
 
     `revealed` are the shares of step 4 by who sent them, `advertised` the keys of step 1, and
-    `parties` those who took step 2: masks of the others were never added.
+    `members` those who took step 2: masks of the others were never added.
     """
     places = {name: place for place, name in enumerate(sorted(advertised), 1)}
     size = len(next(iter(masked.values())))
     total = np.zeros(size, np.int64)
     for vector in masked.values():
         total = (total + vector) % MODULUS
-    for name in parties:
+    for name in members:
         shares = {places[who]: given[name] for who, given in revealed.items() if name in given}
         secret = join_shares(shares, threshold).to_bytes(KEY, "big")
         if name in masked:
@@ -329,17 +329,17 @@ def stream(key: bytes, size: int) -> Vector:
     """Numbers modulo MODULUS from a key's ChaCha20 stream; a key is used for one stream only."""
     ciphers = _crypto("ciphers")
     chacha = ciphers.Cipher(ciphers.algorithms.ChaCha20(key, bytes(16)), mode=None)
-    drawn = chacha.encryptor().update(bytes(8 * size))
-    return (np.frombuffer(drawn, "<u8") & np.uint64(MODULUS - 1)).astype(np.int64)
+    stream = chacha.encryptor().update(bytes(8 * size))
+    return (np.frombuffer(stream, "<u8") & np.uint64(MODULUS - 1)).astype(np.int64)
 
 
 def pair_sign(own: str, other: str) -> int:
-    """+1 for the first of two parties, -1 for the second."""
+    """+1 for the first of two members, -1 for the second."""
     return 1 if own < other else -1
 
 
 def transcript(context: bytes, advertised: Mapping[str, bytes]) -> bytes:
-    """Digest of what is summed and of all parties' keys."""
+    """Digest of what is summed and of all members' keys."""
     listed = (name.encode() + b"=" + advertised[name] for name in sorted(advertised))
     return hashlib.sha256(context + b"".join(listed)).digest()
 

@@ -55,12 +55,12 @@ class MaskedSums:
         for index in masked:
             session.charge(index, SUM, self._epsilon * share)
         senders = dict.fromkeys(self._names(masked).values(), b"")
-        told = dict.fromkeys(masked, senders)
-        unmasked = self._step("unmask", fixed, tree, masking.SHARE * len(shares), told)
+        for_all = dict.fromkeys(masked, senders)
+        unmasked = self._step("unmask", fixed, tree, masking.SHARE * len(shares), for_all)
         context = masking.sum_context(self._request(fixed, tree), session.private)
-        parties = sorted(self._names(shares).values())
+        members = sorted(self._names(shares).values())
         revealed = {
-            name: dict(zip(parties, _pieces(unmasked[index], masking.SHARE), strict=True))
+            name: dict(zip(members, _pieces(unmasked[index], masking.SHARE), strict=True))
             for index, name in self._names(unmasked).items()
         }
         numbers = {name: masked[index] for index, name in self._names(masked).items()}
@@ -68,7 +68,7 @@ class MaskedSums:
             who: {name: int.from_bytes(piece, "big") for name, piece in pieces.items()}
             for who, pieces in revealed.items()
         }
-        limits = (parties, context, session.minimum)
+        limits = (members, context, session.minimum)
         return masking.unmasked_sum(numbers, given, own, *limits).reshape(shape)
 
     def _names(self, found: Mapping[int, Any]) -> dict[int, str]:

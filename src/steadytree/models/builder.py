@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data._kernels import child_counts, split_level
+from steadytree.data._kernels.counts import child_counts, split_level
 from steadytree.data.sources import ClassCounts, LevelSplits, Source
 from steadytree.data.splits import Bins, SplitTable
 from steadytree.models._kernels import prune_to, uniform_nodes

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data._kernels import SplitArrays, child_counts
+from steadytree.data._kernels.counts import SplitArrays, child_counts
 from steadytree.data.cell_reader import canonical
 from steadytree.data.dask import DaskParts, DaskRows
 from steadytree.data.feature_space import FeatureSpace

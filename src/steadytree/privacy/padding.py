@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.exceptions import CancelledError
-from steadytree.data._kernels import count_classes
+from steadytree.data._kernels.counts import count_classes
 from steadytree.data.splits import SplitTable
 from steadytree.privacy._kernels import WORD_BITS, order_by_class, pack_sides
 

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data._kernels import count_classes
+from steadytree.data._kernels.counts import count_classes
 from steadytree.data.splits import SplitTable
 from steadytree.privacy._kernels import (
     CORRECT,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from steadytree.data._kernels import short_thresholds
+from steadytree.data._kernels.bins import short_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
 from steadytree.models.condition import Condition

@@ -3,7 +3,7 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.data._kernels import split_goes_left
+from steadytree.data._kernels.counts import split_goes_left
 from steadytree.distance._kernels import node_distance
 from steadytree.models._kernels import flatten
 from steadytree.stability._kernels.choose import COUNT, INVALID, sample_split, score_splits

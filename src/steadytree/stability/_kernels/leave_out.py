@@ -8,7 +8,7 @@ all rows that lead to the same new winner share one evaluation of the new childr
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.data._kernels import split_goes_left
+from steadytree.data._kernels.counts import split_goes_left
 from steadytree.models._kernels import hash_feature, hash_node, join, largest_uniform, leaf_tag
 from steadytree.stability._kernels.choose import (
     COUNT,
