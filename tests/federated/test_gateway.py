@@ -20,7 +20,8 @@ from steadytree.federated.gateway import MARGIN, Gateway
 from steadytree.federated.messages import RefusedError, read_answer, request_message
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.ledger_lines import mark_path
-from steadytree.privacy.tree_mechanism import BlockRows, from_numbers, rows_by_leaf
+from steadytree.privacy.sampled_tree import from_numbers
+from steadytree.privacy.tree_mechanism import BlockRows, rows_by_leaf
 from tests._base.clocks import ToldClock
 from tests.federated import hospitals
 from tests.federated.hospitals import ask, code_of, gateway_of, message, unix_only, with_terms

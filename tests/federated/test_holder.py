@@ -12,7 +12,7 @@ from steadytree.federated.messages import Answer, Request
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import NOT_PRIVATE
 from steadytree.privacy.private_tree import PrivateTreeClassifier
-from steadytree.privacy.tree_mechanism import from_numbers
+from steadytree.privacy.sampled_tree import from_numbers
 
 SCHEMA = Schema({"a": (0, 8), "b": (0, 8)}, {"c": ["x", "y", "z"]}, classes=["no", "yes"])
 METHODS = ["delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum"]

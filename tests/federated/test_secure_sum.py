@@ -20,7 +20,7 @@ from steadytree.federated.session import Session
 from steadytree.federated.transport import InMemory, LocalHolders
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.ledger_lines import decimal_of
-from steadytree.privacy.tree_mechanism import OPEN, SampledTree
+from steadytree.privacy.sampled_tree import OPEN, SampledTree
 from tests.federated.hospitals import DIGEST, SCHEMA, rows
 from tests.federated.studies import Faulty, make_plan, run_study
 from tests.federated.test_holder import ask

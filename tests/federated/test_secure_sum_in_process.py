@@ -4,11 +4,11 @@ import pytest
 
 from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.holder import SecureSum
 from steadytree.federated.messages import RefusedError
+from steadytree.federated.secure_sum import SecureSum
 from steadytree.privacy.ledger import BudgetError
 from steadytree.privacy.mechanisms import SeededNoise
-from steadytree.privacy.tree_mechanism import OPEN
+from steadytree.privacy.sampled_tree import OPEN
 from tests.federated.test_holder import DIGEST, SCHEMA, holders
 
 CANDIDATES = SplitTable.declared(SCHEMA.space, 4)
@@ -73,7 +73,7 @@ def test_nobody_is_summed_when_one_holder_cannot_pay(tmp_path):
 def test_a_sum_without_an_absent_holder_is_no_sum(tmp_path):
     """A holder that fails half way ends the run: no sum of fewer goes out under the same noise."""
     from steadytree.data.splits import SplitTable
-    from steadytree.privacy.tree_mechanism import OPEN
+    from steadytree.privacy.sampled_tree import OPEN
 
     several = holders(tmp_path, 1.0, 3)
     sums = SecureSum(several, "run", DIGEST, 1.0, testing_seed=0)

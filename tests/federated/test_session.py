@@ -7,7 +7,7 @@ from steadytree._base.exceptions import RefusedError
 from steadytree.federated.messages import UNSET, WHOLE
 from steadytree.federated.session import Session
 from steadytree.federated.transport import LocalHolders
-from steadytree.privacy.tree_mechanism import OPEN
+from steadytree.privacy.sampled_tree import OPEN
 from tests.federated.test_holder import SCHEMA, holders
 
 

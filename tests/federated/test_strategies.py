@@ -15,15 +15,9 @@ from steadytree.federated.transport import LocalHolders
 from steadytree.privacy.evaluation import audit_privacy
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import SeededNoise, release_counts
+from steadytree.privacy.sampled_tree import OPEN, SampledTree, leaves_of
 from steadytree.privacy.topdown import TopDown, TopDownTree, count_variance
-from steadytree.privacy.tree_mechanism import (
-    OPEN,
-    BlockRows,
-    SampledTree,
-    bin_counts,
-    leaves_of,
-    side_counts,
-)
+from steadytree.privacy.tree_mechanism import BlockRows, bin_counts, side_counts
 from tests.federated.test_holder import SCHEMA, frame, holders
 
 

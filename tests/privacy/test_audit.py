@@ -10,8 +10,9 @@ import pytest
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.holder import Holder, SecureSum, schema_digest
+from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request
+from steadytree.federated.secure_sum import SecureSum
 from steadytree.privacy.evaluation import audit_privacy, private_accuracy
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import (
@@ -23,7 +24,8 @@ from steadytree.privacy.mechanisms import (
     select,
 )
 from steadytree.privacy.private_tree import PrivateTreeClassifier
-from steadytree.privacy.tree_mechanism import OPEN, BlockRows, sample_tree
+from steadytree.privacy.sampled_tree import OPEN
+from steadytree.privacy.tree_mechanism import BlockRows, sample_tree
 
 SCHEMA = Schema(bounds={}, categories={"a": ["n", "y"], "b": ["n", "y"]}, classes=[0, 1])
 CANDIDATES = SplitTable.declared(SCHEMA.space, 2)

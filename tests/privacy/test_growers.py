@@ -9,7 +9,7 @@ from steadytree.privacy.growers import (
     plausible_counts,
     read_rows,
 )
-from steadytree.privacy.tree_mechanism import SampledTree
+from steadytree.privacy.sampled_tree import SampledTree
 from tests.privacy.test_private_tree import SCHEMA, frame
 from tests.privacy.test_topdown import Recorder
 

@@ -10,8 +10,9 @@ from decimal import Decimal
 import pytest
 
 from steadytree._base.exceptions import BudgetError
-from steadytree.privacy.ledger import Ledger, upgrade_ledger
+from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.ledger_lines import Entry, mark_path
+from steadytree.privacy.old_ledger import upgrade_ledger
 
 AMOUNTS = (0.5, 1.25, 0.1, 2.0)  # four lines behind the first
 BUDGET, SPENT = 10.0, 3.85

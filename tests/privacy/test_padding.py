@@ -13,14 +13,8 @@ from steadytree.privacy import tree_mechanism
 from steadytree.privacy.growers import RowsInMemory
 from steadytree.privacy.mechanisms import SeededNoise
 from steadytree.privacy.padding import Price, capacity_for
-from steadytree.privacy.tree_mechanism import (
-    bin_counts,
-    extend,
-    from_numbers,
-    leaf_counts,
-    leaves_of,
-    rows_by_leaf,
-)
+from steadytree.privacy.sampled_tree import from_numbers, leaves_of
+from steadytree.privacy.tree_mechanism import bin_counts, extend, leaf_counts, rows_by_leaf
 
 SCHEMA = Schema({"age": (0, 100), "dose": (0, 8)}, {"ward": ["A", "B"]}, ["a", "b", "c"])
 CANDIDATES = SplitTable.declared(SCHEMA.space, 4)

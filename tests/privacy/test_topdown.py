@@ -12,6 +12,7 @@ from steadytree.privacy.evaluation import audit_privacy
 from steadytree.privacy.growers import build_tree, plausible_counts
 from steadytree.privacy.mechanisms import SeededNoise, release_counts
 from steadytree.privacy.private_tree import PrivateTreeClassifier
+from steadytree.privacy.sampled_tree import OPEN, SampledTree, leaves_of, n_open
 from steadytree.privacy.topdown import (
     LEAST_GAIN,
     CountedSplits,
@@ -23,16 +24,7 @@ from steadytree.privacy.topdown import (
     count_variance,
     grow_top_down,
 )
-from steadytree.privacy.tree_mechanism import (
-    OPEN,
-    BlockRows,
-    SampledTree,
-    bin_counts,
-    leaves_of,
-    n_open,
-    open_rows,
-    side_counts,
-)
+from steadytree.privacy.tree_mechanism import BlockRows, bin_counts, open_rows, side_counts
 from tests.privacy.test_private_tree import SCHEMA, frame
 
 EXACT = 1e-12  # variance of counts that are as good as exact

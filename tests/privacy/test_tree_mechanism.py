@@ -18,17 +18,15 @@ from steadytree.privacy._kernels import (
     root_terms,
 )
 from steadytree.privacy.mechanisms import SecureNoise, SeededNoise
+from steadytree.privacy.sampled_tree import SampledTree, from_numbers, to_numbers
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
     STOP,
     BlockRows,
-    SampledTree,
-    from_numbers,
     rows_by_leaf,
     sample_tree,
     sampler_slack,
     stop_chance,
-    to_numbers,
     whole_tree_measurement,
 )
 from tests.federated import hospitals

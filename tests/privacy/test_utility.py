@@ -14,6 +14,7 @@ from scipy.stats import binom
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.privacy.mechanisms import SeededNoise, release_counts
+from steadytree.privacy.sampled_tree import OPEN, leaves_of, nodes_of
 from steadytree.privacy.topdown import (
     CountedSplits,
     Estimate,
@@ -23,14 +24,7 @@ from steadytree.privacy.topdown import (
     count_variance,
     grow_top_down,
 )
-from steadytree.privacy.tree_mechanism import (
-    OPEN,
-    leaves_of,
-    nodes_of,
-    select_splits,
-    side_counts,
-    size_gains,
-)
+from steadytree.privacy.tree_mechanism import select_splits, side_counts, size_gains
 from steadytree.privacy.utility import (
     noise_bound,
     rows_for_split,

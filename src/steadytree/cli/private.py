@@ -235,7 +235,7 @@ def show_ledger(
     as_json: AsJson = False,
 ) -> None:
     """Show what was spent on which release, and what is left."""
-    from steadytree.privacy.ledger import upgrade_ledger
+    from steadytree.privacy.old_ledger import upgrade_ledger
 
     if not path.exists():
         raise ValueError(f"{path}: no such ledger.")

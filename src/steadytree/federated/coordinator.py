@@ -16,10 +16,10 @@ from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree._base.validation import Integer, OneOf
 from steadytree.data.schema import Schema, check_schema
 from steadytree.federated.gateway import MOST_NUMBERS
-from steadytree.federated.holder import Holder, SecureSum, schema_digest
+from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import MOST_BINS, MOST_TREES, HolderLike
 from steadytree.federated.receipts import Receipts
-from steadytree.federated.secure_sum import MaskedSums
+from steadytree.federated.secure_sum import MaskedSums, SecureSum
 from steadytree.federated.session import Grown, Session
 from steadytree.federated.strategies import METHODS, grow_from_sums
 from steadytree.federated.study import SECURE_SUM, Checkpoint, StudyConfig, handshake, hello

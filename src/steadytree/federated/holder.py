@@ -2,12 +2,10 @@
 
 import hashlib
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import UNSET
-from numpy.typing import NDArray
 
 from steadytree._base.exceptions import (
     CancelledError,
@@ -42,13 +40,11 @@ from steadytree.privacy.mechanisms import (
     release_share,
 )
 from steadytree.privacy.padding import Price, capacity_for
+from steadytree.privacy.sampled_tree import SampledTree, from_numbers, leaves_of, n_open, to_numbers
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
     BlockRows,
-    SampledTree,
     leaf_counts,
-    leaves_of,
-    n_open,
     open_rows,
     rows_by_leaf,
 )
@@ -262,7 +258,7 @@ class Holder:
             n_splits = len(candidates)
             closed = request.kind in CHOICES or request.kind == "side counts"
             listed = request.trees
-            trees = [tree_mechanism.from_numbers(tree, n_splits, closed) for tree in listed]
+            trees = [from_numbers(tree, n_splits, closed) for tree in listed]
             if not all(map(n_open, trees)):
                 raise RefusedError("all leaves of a tree are closed: nothing is asked.")
             if request.kind in BLOCKS and request.depth == 0:
@@ -319,7 +315,7 @@ class Holder:
             weights = [] if request.weights is UNSET else [w / WHOLE for w in request.weights]
             how = (candidates, epsilon, request.depth, utility, noise, weights)
             grown = tree_mechanism.extend(trees[0], block, *how)
-            return np.array(tree_mechanism.to_numbers(grown))
+            return np.array(to_numbers(grown))
         if request.kind == "leaf counts":
             exact = [leaf_counts(tree, block, candidates).ravel() for tree in trees]
             # every row is counted once for each tree
@@ -384,55 +380,3 @@ def _check_sum(how: SumStep, n_trees: int, n_counts: int, candidates: SplitTable
 def schema_digest(schema: Schema) -> str:
     """Digest that identifies a schema in messages."""
     return hashlib.sha256(schema.key().encode()).hexdigest()
-
-
-class SecureSum:
-    """Sums of holders' counts, noised once; an in-process stand-in for secure aggregation.
-
-    It is trusted not to reveal the exact counts of single holders; over a network that is the
-    protocol's task. Then an added or removed row changes the sum by as much as it changes its
-    holder's counts, and noise on the sum protects the rows of all holders. Every holder pays
-    `epsilon` for the whole run before the first sum. With delta 0 the noise is discrete Laplace
-    and epsilons add; otherwise it is discrete Gaussian under zCDP, rhos add, and the run is
-    (epsilon, delta)-differentially private. A testing seed, FOR TESTS ONLY, needs holders that all
-    have one.
-    """
-
-    def __init__(
-        self,
-        holders: Sequence[Holder],
-        session: str,
-        schema: str,
-        epsilon: float,
-        delta: float = 0.0,
-        testing_seed: int | None = None,
-    ) -> None:
-        self._holders, self._pure = list(holders), delta == 0
-        self._left = 1.0  # share of the run's budget
-        kept = 1 - 2 * ROUNDING  # shares may add up to 1 + ROUNDING, and the run costs no more
-        self._epsilon = mechanisms.check_epsilon(epsilon) * kept
-        self._rho = 0.0 if self._pure else mechanisms.rho_of(epsilon, delta) * kept
-        # whoever knows the seed knows the noise: real rows must never be summed with one
-        if any(holder.private == (testing_seed is not None) for holder in self._holders):
-            raise ValueError(
-                "a testing seed must be given to the secure sum and to all of its holders, or "
-                "to none of them."
-            )
-        self._noise, self._session = mechanisms.make_noise(testing_seed), session
-        for holder in self._holders:
-            holder.join_sum(session, schema, epsilon, delta)
-
-    def ask(
-        self, share: float, kind: str, tree: SampledTree, candidates: SplitTable
-    ) -> NDArray[Any]:
-        """A noised sum for a share of the run's budget (of epsilon, or of rho)."""
-        if not 0 < share <= self._left + ROUNDING:
-            raise RefusedError("the run's budget for sums is spent.")
-        self._left -= share
-        parts = [h._exact_counts(self._session, tree, candidates, kind) for h in self._holders]
-        exact = np.sum(parts, axis=0)
-        # bins count a row once a feature, leaves and rows count it once
-        times = len(candidates.space) if kind == "bins" else 1
-        if self._pure:
-            return release_counts(exact, self._epsilon * share, self._noise, times)
-        return mechanisms.release_counts_zcdp(exact, self._rho * share, self._noise, times)

@@ -1,6 +1,6 @@
-"""MaskedSums: sums of holders' counts over a network, of which nobody sees one holder's part."""
+"""Sums of holders' counts of which nobody sees one holder's part: masked, or in one process."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from steadytree._base.exceptions import RefusedError
 from steadytree.data.splits import SplitTable
 from steadytree.federated import masking
+from steadytree.federated.holder import ROUNDING, Holder
 from steadytree.federated.messages import SUM, Request, SumStep
 from steadytree.federated.session import Session
-from steadytree.privacy import tree_mechanism
-from steadytree.privacy.mechanisms import rho_of
-from steadytree.privacy.tree_mechanism import SampledTree, leaves_of
+from steadytree.privacy import mechanisms
+from steadytree.privacy.mechanisms import release_counts, rho_of
+from steadytree.privacy.sampled_tree import SampledTree, leaves_of, to_numbers
 
-ROUNDING = 1e-9
 Parts = Mapping[int, bytes]  # by holder
 
 
@@ -85,7 +85,7 @@ class MaskedSums:
         return found
 
     def _request(self, fixed: tuple[Any, ...], tree: SampledTree) -> Request:
-        session, listed = self._session, (tree_mechanism.to_numbers(tree),)
+        session, listed = self._session, (to_numbers(tree),)
         named = (session.name, fixed[0], SUM, self._epsilon, session.digest)
         return Request(*named, session.n_bins, listed, sum=SumStep("keys", *fixed))
 
@@ -113,3 +113,55 @@ class MaskedSums:
 
 def _pieces(content: bytes, size: int) -> list[bytes]:
     return [content[start : start + size] for start in range(0, len(content), size)]
+
+
+class SecureSum:
+    """Sums of holders' counts, noised once; an in-process stand-in for secure aggregation.
+
+    It is trusted not to reveal the exact counts of single holders; over a network that is the
+    protocol's task. Then an added or removed row changes the sum by as much as it changes its
+    holder's counts, and noise on the sum protects the rows of all holders. Every holder pays
+    `epsilon` for the whole run before the first sum. With delta 0 the noise is discrete Laplace
+    and epsilons add; otherwise it is discrete Gaussian under zCDP, rhos add, and the run is
+    (epsilon, delta)-differentially private. A testing seed, FOR TESTS ONLY, needs holders that all
+    have one.
+    """
+
+    def __init__(
+        self,
+        holders: Sequence[Holder],
+        session: str,
+        schema: str,
+        epsilon: float,
+        delta: float = 0.0,
+        testing_seed: int | None = None,
+    ) -> None:
+        self._holders, self._pure = list(holders), delta == 0
+        self._left = 1.0  # share of the run's budget
+        kept = 1 - 2 * ROUNDING  # shares may add up to 1 + ROUNDING, and the run costs no more
+        self._epsilon = mechanisms.check_epsilon(epsilon) * kept
+        self._rho = 0.0 if self._pure else mechanisms.rho_of(epsilon, delta) * kept
+        # whoever knows the seed knows the noise: real rows must never be summed with one
+        if any(holder.private == (testing_seed is not None) for holder in self._holders):
+            raise ValueError(
+                "a testing seed must be given to the secure sum and to all of its holders, or "
+                "to none of them."
+            )
+        self._noise, self._session = mechanisms.make_noise(testing_seed), session
+        for holder in self._holders:
+            holder.join_sum(session, schema, epsilon, delta)
+
+    def ask(
+        self, share: float, kind: str, tree: SampledTree, candidates: SplitTable
+    ) -> NDArray[Any]:
+        """A noised sum for a share of the run's budget (of epsilon, or of rho)."""
+        if not 0 < share <= self._left + ROUNDING:
+            raise RefusedError("the run's budget for sums is spent.")
+        self._left -= share
+        parts = [h._exact_counts(self._session, tree, candidates, kind) for h in self._holders]
+        exact = np.sum(parts, axis=0)
+        # bins count a row once a feature, leaves and rows count it once
+        times = len(candidates.space) if kind == "bins" else 1
+        if self._pure:
+            return release_counts(exact, self._epsilon * share, self._noise, times)
+        return mechanisms.release_counts_zcdp(exact, self._rho * share, self._noise, times)

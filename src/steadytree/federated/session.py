@@ -14,11 +14,10 @@ from steadytree.federated.holder import schema_digest
 from steadytree.federated.messages import SUM, Answer, Request
 from steadytree.federated.study import Checkpoint
 from steadytree.federated.transport import Holders
-from steadytree.privacy import tree_mechanism
 from steadytree.privacy.budget import ROWS_SHARE
 from steadytree.privacy.mechanisms import SMALLEST_EPSILON, Integers
+from steadytree.privacy.sampled_tree import OPEN, SampledTree, from_numbers, leaves_of, to_numbers
 from steadytree.privacy.topdown import TopDown
-from steadytree.privacy.tree_mechanism import OPEN, SampledTree, leaves_of
 
 _LOG = logging.getLogger(__name__)
 Trees = Mapping[int, SampledTree]  # by holder
@@ -89,7 +88,7 @@ class Session:
         requests = {}
         for index, epsilon in epsilons.items():
             asked = (trees[index],) if isinstance(trees, Mapping) else trees
-            listed = tuple(tree_mechanism.to_numbers(tree) for tree in asked)
+            listed = tuple(to_numbers(tree) for tree in asked)
             fixed = (float(epsilon), self.digest, self.n_bins, listed)
             fields = {**more, **own[index]} if own else more
             request = Request(self.name, self._round, kind, *fixed, **fields)
@@ -153,7 +152,7 @@ class Session:
             return {}
 
         def read(index: int, numbers: Integers) -> SampledTree:
-            grown = tree_mechanism.from_numbers(numbers.tolist(), len(self.candidates))
+            grown = from_numbers(numbers.tolist(), len(self.candidates))
             _check_grown(trees[index], grown, depth)
             return grown
 

@@ -8,23 +8,21 @@ import numpy as np
 from steadytree._base.exceptions import RefusedError
 from steadytree.data.splits import SplitTable
 from steadytree.federated.gateway import MOST_NUMBERS
-from steadytree.federated.holder import SecureSum
 from steadytree.federated.messages import CHOICES, WHOLE
-from steadytree.federated.secure_sum import MaskedSums
+from steadytree.federated.secure_sum import MaskedSums, SecureSum
 from steadytree.federated.session import LEAST_LABEL_SHARE, Grown, Session
 from steadytree.privacy.budget import FEW_CANDIDATES, ROWS_SHARE, weighs_triples
 from steadytree.privacy.mechanisms import SMALLEST_EPSILON, Integers
-from steadytree.privacy.topdown import CountedSplits, PrivateSplit, count_variance, grow_top_down
-from steadytree.privacy.tree_mechanism import (
+from steadytree.privacy.sampled_tree import (
     DEEPEST,
     OPEN,
     SampledTree,
     leaves_of,
     n_open,
-    sides_from_bins,
-    size_gains,
     split_leaves,
 )
+from steadytree.privacy.topdown import CountedSplits, PrivateSplit, count_variance, grow_top_down
+from steadytree.privacy.tree_mechanism import sides_from_bins, size_gains
 
 OVERLAP_POWER = 4
 CLASS_SHARE = 0.05  # of each holder's epsilon, for its number of rows of each class

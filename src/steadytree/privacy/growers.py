@@ -20,7 +20,8 @@ from steadytree.models.tree import LEAF, Tree
 from steadytree.privacy import tree_mechanism
 from steadytree.privacy.mechanisms import Floats, Integers, Noise
 from steadytree.privacy.padding import Padding
-from steadytree.privacy.tree_mechanism import OPEN, BlockRows, SampledTree
+from steadytree.privacy.sampled_tree import OPEN, SampledTree, nodes_of, split_leaves
+from steadytree.privacy.tree_mechanism import BlockRows
 
 Binned = tuple[NDArray[Any], NDArray[np.int32]]  # bins and labels
 SHALLOW = 5  # levels of a tree whose splits need not gain rows
@@ -167,7 +168,7 @@ def grow_greedy(
             source.advance(LevelSplits(np.array(chosen), yes, yes + 1))
         counts = source.count(0, 2**depth).values
         chosen = tree_mechanism.select_splits(counts, candidates, criterion, epsilon, noise)
-        tree = tree_mechanism.split_leaves(tree, chosen)
+        tree = split_leaves(tree, chosen)
     below = child_counts(counts, source.splits.table, np.array(chosen))[1]
     return tree, below.transpose(1, 0, 2).reshape(-1, source.n_classes)
 
@@ -198,7 +199,7 @@ def build_tree(tree: SampledTree, candidates: SplitTable, schema: Schema, counts
 
     Sibling leaves with equal labels are merged. A leaf without counts takes its parent's shares.
     """
-    parts = list(tree_mechanism.nodes_of(tree))  # parents first
+    parts = list(nodes_of(tree))  # parents first
     split = np.array([part.split for part in parts])
     left, right = np.full((2, len(parts)), LEAF)
     totals = np.zeros((len(parts), counts.shape[1]))

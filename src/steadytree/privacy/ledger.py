@@ -14,7 +14,6 @@ from steadytree._base.files import (
     close_to_others,
     locked,
     sync_folder,
-    write_text_atomically,
 )
 from steadytree.privacy.ledger_lines import (
     HEADER,
@@ -29,7 +28,6 @@ from steadytree.privacy.ledger_lines import (
     decimal_of,
     first_line,
     mark_path,
-    old_bodies,
 )
 from steadytree.privacy.witness import Witness, usual_witnesses
 
@@ -107,7 +105,7 @@ is left: ask for less.
         self._seen: ChainHead | None = None  # by this object
         if not (self.path.exists() or self._mark_path.exists()):
             if self._witness is not None and self._witness.exists:
-                raise _damaged(self.path)  # of another ledger, or this one was lost
+                raise damaged(self.path)  # of another ledger, or this one was lost
             first = first_line(secrets.token_hex(16), self._budget, self._delta)
             Mark.after(START, first).begin(self._mark_path)
         with self._open() as handle:
@@ -253,7 +251,7 @@ is left: ask for less.
         try:
             handle = os.open(self.path, flags, MODE)
         except FileNotFoundError as error:
-            raise _damaged(self.path) from error
+            raise damaged(self.path) from error
         try:
             for path in (self.path, self._mark_path):
                 close_to_others(path)  # a restored one may be readable by others
@@ -266,7 +264,7 @@ is left: ask for less.
         try:
             return Mark.read(self._mark_path)
         except ChainError as error:
-            raise _damaged(self.path) from error
+            raise damaged(self.path) from error
 
     def _read(self, handle: int) -> Account:
         """The file's content, completed from the mark; a damaged or older ledger is refused."""
@@ -277,7 +275,7 @@ is left: ask for less.
             for witness in self._witnesses(known):
                 witness.check(known)
         except ChainError as error:
-            raise _damaged(self.path) from error
+            raise damaged(self.path) from error
         if known.terms != (str(self._budget), str(self._delta)):
             raise ValueError(
                 f"{self.path.name!r} was created with budget {' and delta '.join(known.terms)}, "
@@ -285,7 +283,7 @@ is left: ask for less.
                 "changed later."
             )
         if self._seen is not None and not known.has(self._seen):
-            raise _damaged(self.path)
+            raise damaged(self.path)
         if _is_witnessed(known) and (self._witness is None or not self._witness.exists):
             raise BudgetError(
                 f"the ledger {self.path.name!r} has a witness, and it was not given or is lost: "
@@ -351,7 +349,8 @@ def _is_witnessed(known: Account) -> bool:
     return any(entry.what == WITNESSED and not entry.epsilon for entry in known.entries)
 
 
-def _damaged(path: Path) -> BudgetError:
+def damaged(path: Path) -> BudgetError:
+    """What to do where a ledger and what is known of it do not match."""
     return BudgetError(
         f"the ledger {path.name!r} was removed or replaced, truncated or altered, or is an older "
         "copy than its mark or its witness, so what was spent is unknown: restore the newest "
@@ -372,39 +371,3 @@ def charge(ledger: Ledger | None, amounts: dict[str, float], mechanism: str) -> 
     if ledger is not None and total > 0:
         ledger.spend(total, " + ".join(amounts), mechanism)
     return total
-
-
-# ---- version 1, whose lines were not chained ----
-def upgrade_ledger(path: str | os.PathLike[str], budget: float, delta: float = 0.0) -> None:
-    """Convert a ledger of version 1 to the form that `Ledger` reads, with its mark.
-
-    No process may use the ledger meanwhile. A ledger with an incomplete line is refused: version 1
-    continued after a line that a crash had interrupted, and such a line cannot be distinguished
-    from an altered one. That a line was removed cannot be detected in version 1, nor that its first
-    line was altered; so the budget must be given. If this is interrupted, run it again.
-    """
-    path = check_can_write(path)
-    content = path.read_bytes()
-    if not content.startswith(OLD_HEADER.encode() + b" "):
-        raise ValueError(f"{path.name!r} is not a ledger of version 1: nothing to upgrade.")
-    terms = decimal_of(budget, "budget"), decimal_of(delta, "delta")
-    try:
-        bodies = old_bodies(content, terms)
-    except (ValueError, ArithmeticError) as error:
-        raise BudgetError(
-            f"{path.name!r} was created with another budget, or has a truncated or altered line: "
-            "check --budget, restore an intact copy, or consider the budget of these rows spent."
-        ) from error
-    before, lines = START, []
-    for body in bodies:
-        mark = Mark.after(before, body)
-        lines.append(mark.line)
-        before = mark.head
-    # the mark first: an old ledger with a mark is refused, and the upgrade can be repeated
-    mark.begin(mark_path(path))
-    found = None
-    with contextlib.suppress(ChainError):
-        found = Mark.read(mark_path(path))
-    if found != mark:
-        raise _damaged(path)
-    write_text_atomically(path, b"".join(lines).decode(), for_owner=True)

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,8 +21,6 @@ HEADER = "steadytree ledger 2"
 MARK_HEADER = "steadytree ledger mark 1"
 OLD_HEADER = "steadytree ledger 1"
 _NAME = re.compile(r"[0-9a-f]{32}")
-_NUMBER = rb"([0-9.eE+-]+)"
-_OLD_LINE = re.compile(_NUMBER + b" " + _NUMBER + rb" ([0-9a-f]{8}) (\[.*\]) ([0-9a-f]{8})")
 EVERYTHING = Decimal("Infinity")
 ZERO = Decimal(0)
 
@@ -236,29 +233,3 @@ def compose(entries: Iterable[Entry], delta: Decimal = ZERO) -> tuple[Decimal, D
     for (group, _), cost in parts.items():
         groups[group].append(cost)
     return sum((Cost.most(costs) for costs in groups.values()), Cost()).total(delta)
-
-
-# ---- version 1 ----
-def old_bodies(content: bytes, terms: tuple[Decimal, Decimal]) -> list[bytes]:
-    """Lines of version 1, which were not chained, in today's form.
-
-    The id is a hash, so that a repeated upgrade gives the same.
-    """
-    first, *lines, tail = content.split(b"\n")
-    if first != f"{OLD_HEADER} budget {terms[0]} delta {terms[1]}".encode() or tail:
-        raise ValueError("the first line differs, or the last is incomplete.")
-    bodies = [first_line(hashlib.sha256(content).hexdigest()[:32], *terms)]
-    for number, line in enumerate(lines, 1):
-        found = _OLD_LINE.fullmatch(line)
-        if found is None:
-            raise ValueError("a line is incomplete.")
-        epsilon, delta, first_check, texts, last_check = found.groups()
-        if first_check != _checksum(epsilon + b" " + delta) or last_check != _checksum(line[:-9]):
-            raise ValueError("a line was altered.")
-        amounts = Decimal(epsilon.decode()), Decimal(delta.decode())
-        bodies.append(Entry(*amounts, *json.loads(texts)).to_body(number))
-    return bodies
-
-
-def _checksum(body: bytes) -> bytes:
-    return f"{zlib.crc32(body):08x}".encode()

@@ -19,9 +19,10 @@ from steadytree.privacy import budget, growers, mechanisms
 from steadytree.privacy.budget import PrivacyStatement, logged_refusal
 from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import Noise, release_counts
+from steadytree.privacy.sampled_tree import leaves_of
 from steadytree.privacy.topdown import PARAMETERS as TOP_DOWN
 from steadytree.privacy.topdown import ReportNoisyMax, TopDown, count_variance, grow_top_down
-from steadytree.privacy.tree_mechanism import MOST_ROWS, leaf_counts, leaves_of
+from steadytree.privacy.tree_mechanism import MOST_ROWS, leaf_counts
 
 _LOG = logging.getLogger(__name__)
 DEEPEST = 16  # of "gibbs" and "greedy"

@@ -28,7 +28,8 @@ from steadytree._base.validation import Integer, OneOf, Parameters, Real, valida
 from steadytree.data.splits import SplitTable
 from steadytree.privacy import tree_mechanism
 from steadytree.privacy.mechanisms import Floats, Integers, Noise, release_counts
-from steadytree.privacy.tree_mechanism import CLOSED, OPEN, BlockRows, SampledTree
+from steadytree.privacy.sampled_tree import CLOSED, OPEN, SampledTree, assemble
+from steadytree.privacy.tree_mechanism import BlockRows
 
 # of a leaf's rows: with less than this gained a split is mostly noise. The paper's 0.01 is in units
 # of its criterion, whose maximum is 1; Gini impurity of two classes is at most 1/2.
@@ -207,7 +208,7 @@ def grow_top_down(
         largest = set(sorted(level, key=lambda leaf: -leaf.estimate.counts.sum())[:most_leaves])
         level = [leaf for leaf in level if leaf in largest]
     order = list(_preorder(root, _queue(root, limits.max_splits)))
-    tree = tree_mechanism.assemble(leaf.split if divided else OPEN for leaf, divided in order)
+    tree = assemble(leaf.split if divided else OPEN for leaf, divided in order)
     return TopDownTree(tree, [leaf.estimate for leaf, divided in order if not divided], spent)
 
 
@@ -267,7 +268,7 @@ def _preorder(root: _Leaf, split: set[_Leaf] | None = None) -> Iterator[tuple[_L
 def _tree(root: _Leaf, level: Sequence[_Leaf]) -> SampledTree:
     """The tree so far, with the leaves of a level open."""
     current = set(level)
-    return tree_mechanism.assemble(
+    return assemble(
         leaf.split if divided else OPEN if leaf in current else CLOSED
         for leaf, divided in _preorder(root)
     )
