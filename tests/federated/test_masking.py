@@ -9,7 +9,7 @@ from scipy import stats
 from steadytree._base.exceptions import RefusedError
 from steadytree.federated import masking
 from steadytree.federated.keys import make_study_keys
-from steadytree.federated.masking import MODULUS, Party, SumKeys, join_shares, split_secret
+from steadytree.federated.masking import MODULUS, Member, SumKeys, join_shares, split_secret
 
 ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
 NAMES = ("east", "north", "south", "west")
@@ -22,8 +22,8 @@ def keys_of(name):
     return SumKeys(SIGNING[name], others)
 
 
-def parties(threshold=3, context=CONTEXT):
-    return {name: Party(name, keys_of(name), context, threshold) for name in NAMES}
+def members(threshold=3, context=CONTEXT):
+    return {name: Member(name, keys_of(name), context, threshold) for name in NAMES}
 
 
 def shared(several, absent=()):
@@ -39,7 +39,7 @@ def shared(several, absent=()):
 
 def run(vectors, threshold, absent):
     """A whole sum; absent[k] are missing from step k on. Returns the sum and who sent a vector."""
-    several = parties(threshold)
+    several = members(threshold)
     keys, received = shared(several, absent[2])
     gone = {*absent[2], *absent[3]}
     masked = {n: several[n].mask(vectors[n], received[n]) for n in received if n not in gone}
@@ -50,7 +50,7 @@ def run(vectors, threshold, absent):
 
 @pytest.mark.parametrize("threshold", [2, 3, 4])
 def test_sums_equal_plain_sums_whoever_is_missing(threshold):
-    """Every way in which up to n - threshold parties leave at steps 2, 3 and 4."""
+    """Every way in which up to n - threshold members leave at steps 2, 3 and 4."""
     random = np.random.default_rng(threshold)
     most = len(NAMES) - threshold
     for gone in itertools.chain(*(itertools.combinations(NAMES, k) for k in range(most + 1))):
@@ -65,7 +65,7 @@ def test_sums_equal_plain_sums_whoever_is_missing(threshold):
 def test_a_masked_vector_is_uniform_whatever_it_hides():
     """Chi-square of high and of low bits; one false alarm in ten thousand each, by fresh keys."""
     for vector in (np.zeros(4_000, np.int64), np.full(4_000, 10**9)):
-        several = parties()
+        several = members()
         _, received = shared(several)
         masked = several["north"].mask(vector, received["north"])
         assert 0 <= masked.min() <= masked.max() < MODULUS
@@ -75,7 +75,7 @@ def test_a_masked_vector_is_uniform_whatever_it_hides():
 
 def test_the_seed_alone_or_the_keys_alone_uncover_nothing():
     """Without its own stream, or without those of pairs, a vector of zeros stays uniform."""
-    several = parties()
+    several = members()
     _, received = shared(several)
     masked = several["north"].mask(np.zeros(4_000, np.int64), received["north"])
     north = several["north"]
@@ -87,7 +87,7 @@ def test_the_seed_alone_or_the_keys_alone_uncover_nothing():
 
 # ---- a coordinator that lies ----
 def test_a_step_is_taken_once_and_in_order():
-    several = parties()
+    several = members()
     _, received = shared(several)
     north = several["north"]
     with pytest.raises(RefusedError, match="once, in order"):
@@ -102,13 +102,13 @@ def test_a_step_is_taken_once_and_in_order():
 
 
 def test_keys_of_a_stranger_or_of_another_sum_are_refused():
-    several = parties()
+    several = members()
     keys = {name: party.advertise() for name, party in several.items()}
-    forged = Party("south", SumKeys(SIGNING["west"], {}), CONTEXT, 3).advertise()
-    replayed = Party("south", keys_of("south"), b"sum 0", 3).advertise()
+    forged = Member("south", SumKeys(SIGNING["west"], {}), CONTEXT, 3).advertise()
+    replayed = Member("south", keys_of("south"), b"sum 0", 3).advertise()
     for wrong in (forged, replayed, keys["west"], b"", keys["south"][:-1]):
         with pytest.raises(RefusedError, match="wrong signature"):
-            Party("north", keys_of("north"), CONTEXT, 3, 1).share(
+            Member("north", keys_of("north"), CONTEXT, 3, 1).share(
                 {**keys, "south": wrong, "north": keys["north"]}
             )
     stranger = {**keys, "stranger": keys["south"]}
@@ -117,23 +117,23 @@ def test_keys_of_a_stranger_or_of_another_sum_are_refused():
 
 
 def test_sums_of_too_few_parties_are_refused():
-    several = parties(3)
+    several = members(3)
     keys = {name: party.advertise() for name, party in several.items()}
-    with pytest.raises(RefusedError, match="needs 3 parties"):
+    with pytest.raises(RefusedError, match="needs 3 members"):
         several["north"].share({name: keys[name] for name in ("north", "south")})
-    several = parties(3)
+    several = members(3)
     _, received = shared(several)
     few = dict(list(received["north"].items())[:1])
     with pytest.raises(RefusedError, match="fewer than 3"):
         several["north"].mask(np.zeros(2, np.int64), few)
     several["south"].mask(np.zeros(2, np.int64), received["south"])
     for listed in (("south", "north"), (*NAMES[:2], "stranger")):
-        with pytest.raises(RefusedError, match="fewer than 3 parties, or of strangers"):
-            Party("south", keys_of("south"), CONTEXT, 3, 3).unmask(listed)
+        with pytest.raises(RefusedError, match="fewer than 3 members, or of strangers"):
+            Member("south", keys_of("south"), CONTEXT, 3, 3).unmask(listed)
 
 
 def test_altered_shares_are_refused():
-    several = parties()
+    several = members()
     _, received = shared(several)
     sender = next(iter(received["north"]))
     received["north"][sender] = bytes([received["north"][sender][0] ^ 1]) + b"x" * 147
@@ -143,7 +143,7 @@ def test_altered_shares_are_refused():
 
 def test_different_stories_about_who_is_missing_uncover_neither_sum():
     """Half are told that west is there, half that it is not: no secret has three shares."""
-    several = parties(3)
+    several = members(3)
     _, received = shared(several)
     for name in NAMES:
         several[name].mask(np.zeros(2, np.int64), received[name])
@@ -158,7 +158,7 @@ def test_different_stories_about_who_is_missing_uncover_neither_sum():
 
 
 def test_other_lists_of_keys_give_streams_that_do_not_cancel():
-    several = parties(3)
+    several = members(3)
     keys = {name: party.advertise() for name, party in several.items()}
     fewer = {name: keys[name] for name in NAMES if name != "west"}
     told = {"north": fewer, "south": keys, "east": keys}
@@ -195,8 +195,8 @@ def test_keys_of_a_study_are_enough_for_sums(tmp_path):
     found = {folder.name: SumKeys.load(folder, folder.name) for folder in folders[1:]}
     assert set(found) == set(NAMES)
     assert set(found["north"].others) == set(NAMES) - {"north"}
-    keys = {name: Party(name, found[name], CONTEXT, 3).advertise() for name in NAMES}
-    north = Party("north", found["north"], CONTEXT, 3)
+    keys = {name: Member(name, found[name], CONTEXT, 3).advertise() for name in NAMES}
+    north = Member("north", found["north"], CONTEXT, 3)
     keys["north"] = north.advertise()
     assert set(north.share(keys)) == set(NAMES) - {"north"}
 

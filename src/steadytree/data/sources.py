@@ -213,7 +213,8 @@ class Rows:
         n_rows, weights = len(self._labels), self._weights
         own_weights = np.empty(0, np.int64) if weights is None else weights.copy()
         rows = np.arange(n_rows, dtype=np.uint32)
-        self._ordered = np.array(self._binned.T, order="C"), self._labels.copy(), own_weights, rows
+        bins = np.array(self._binned.T, order="C")
+        self._ordered: tuple[NDArray[Any], ...] = (bins, self._labels.copy(), own_weights, rows)
         self._starts, self._first = np.array([0, n_rows]), 0
 
     def advance(self, level: LevelSplits) -> None:

@@ -3,17 +3,17 @@
 The protocol of Bonawitz et al. (Practical secure aggregation for privacy-preserving machine
 learning, 2017), with fresh keys for each sum:
 
-1. Each party makes two X25519 keys and signs them, together with what is summed.
-2. Each party checks all signatures, makes a secret seed, and sends shares of the seed and of its
+1. Each member makes two X25519 keys and signs them, together with what is summed.
+2. Each member checks all signatures, makes a secret seed, and sends shares of the seed and of its
    masking key to all others, encrypted for each (Shamir: `threshold` shares give the secret,
    fewer say nothing about it).
-3. Each party sends its vector plus a stream of ChaCha20 from its seed, plus or minus a stream for
+3. Each member sends its vector plus a stream of ChaCha20 from its seed, plus or minus a stream for
    each pair of members, which cancel in the sum.
-4. Each party is told who sent a vector, and answers once: of those its shares of their seeds, of
+4. Each member is told who sent a vector, and answers once: of those its shares of their seeds, of
    the others its shares of their masking keys. So the streams that did not cancel are removed.
 
 Why a lying coordinator learns no more than one sum of at least `threshold` vectors. Both secrets of
-a party uncover its vector, one does not. A party gives a share of one of them only, once. To get
+a member uncover its vector, one does not. A member gives a share of one of them only, once. To get
 `threshold` shares of both, with c members that lie too, n - c + 2 c >= 2 threshold members are
 needed; so n + c < 2 threshold excludes it, whatever different members are told. Keys of somebody
 else are refused by their signature; other lists of keys, or another sum, give streams that do not
@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from steadytree._base.documents import canonical_json
 from steadytree._base.exceptions import RefusedError
 from steadytree._base.optional import require
+from steadytree.federated.keys import read_key
 from steadytree.federated.messages import Request
 
 BITS = 40
@@ -53,7 +54,7 @@ def _crypto(name: str) -> Any:
 
 @dataclass(frozen=True)
 class SumKeys:
-    """A party's long-lived signing key (Ed25519), and the public signing keys of the others."""
+    """A member's long-lived signing key (Ed25519), and the public signing keys of the others."""
 
     own: Any
     others: Mapping[str, Any]
@@ -61,25 +62,20 @@ class SumKeys:
     @classmethod
     def load(cls, folder: Path, name: str) -> "SumKeys":
         """From a holder's folder of keys: sign.key, and NAME.sign.pub of each other holder."""
-        read = _crypto("serialization")
         paths = {path.name.removesuffix(".sign.pub"): path for path in folder.glob("*.sign.pub")}
         others = {each: path for each, path in paths.items() if each not in ("coordinator", name)}
-        try:
-            own = read.load_pem_private_key((folder / "sign.key").read_bytes(), password=None)
-            known = {e: read.load_ssh_public_key(path.read_bytes()) for e, path in others.items()}
-        except (OSError, ValueError, TypeError):
-            known = {}
-        if not known:
+        if not others or not (folder / "sign.key").is_file():
             raise ValueError(
                 f"{str(folder)!r} must hold sign.key and NAME.sign.pub of each other holder, for "
                 "secure sums: make them with `steadytree private keys`, and ask for the others'."
             )
-        return cls(own, known)
+        known = {each: read_key(path, public=True) for each, path in others.items()}
+        return cls(read_key(folder / "sign.key"), known)
 
 
 @dataclass
-class Party:
-    """One party's side of one sum; each step is taken once, in order."""
+class Member:
+    """One member's side of one sum; each step is taken once, in order."""
 
     name: str
     keys: SumKeys
@@ -87,8 +83,8 @@ class Party:
     threshold: int
     _step: int = 0
     _secrets: dict[str, Any] = field(default_factory=dict)
-    _known: dict[str, bytes] = field(default_factory=dict)  # advertised keys by party
-    _shares: dict[str, tuple[int, int]] = field(default_factory=dict)  # of seed and key, by party
+    _known: dict[str, bytes] = field(default_factory=dict)  # advertised keys by member
+    _shares: dict[str, tuple[int, int]] = field(default_factory=dict)  # of seed and key, by member
 
     def advertise(self) -> bytes:
         """Public keys for shares and for masks, signed."""
@@ -99,7 +95,7 @@ class Party:
         return public + bytes(self.keys.own.sign(_signed(self.name, self.context, public)))
 
     def share(self, advertised: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Shares of both secrets for each party, encrypted for it; needs all members' keys."""
+        """Shares of both secrets for each member, encrypted for it; needs all members' keys."""
         self._take(2)
         if len(advertised) < self.threshold or self.name not in advertised:
             raise RefusedError(f"a secure sum needs {self.threshold} members, and this one.")
@@ -160,7 +156,7 @@ class Party:
         public, signature = message[: 2 * KEY], message[2 * KEY :]
         signer = self.keys.own.public_key() if name == self.name else self.keys.others.get(name)
         if signer is None:
-            raise RefusedError("a party of the secure sum is not known here.")
+            raise RefusedError("a member of the secure sum is not known here.")
         try:
             signer.verify(signature, _signed(name, self.context, public))
         except require("cryptography.exceptions", "private", PURPOSE).InvalidSignature:
@@ -182,7 +178,7 @@ class SumSide:
     def __init__(self, name: str) -> None:
         self.name = name
         self.keys: SumKeys | None = None  # without keys every sum is refused
-        self._members: dict[tuple[str, int], Party] = {}
+        self._members: dict[tuple[str, int], Member] = {}
 
     def check(self, request: Request) -> None:
         """Refuse a sum that this holder cannot trust, from public numbers alone."""
@@ -206,20 +202,20 @@ class SumSide:
         if how.step == "keys":
             self._members = {key: one for key, one in self._members.items() if key[0] != name[0]}
             context = sum_context(request, private)
-            self._members[name] = Party(self.name, self.keys, context, how.minimum)
+            self._members[name] = Member(self.name, self.keys, context, how.minimum)
             return to_integers(self._members[name].advertise())
-        party = self._members.get(name)
-        if party is None or party.context != sum_context(request, private):
+        member = self._members.get(name)
+        if member is None or member.context != sum_context(request, private):
             raise RefusedError("the secure sum is not the one that was begun.")
         if how.step == "unmask":
-            found = party.unmask(how.parts)
+            found = member.unmask(how.parts)
             shares = (found[each].to_bytes(SHARE, "big") for each in sorted(found))
             return to_integers(b"".join(shares))
         parts = {each: _from_hex(text) for each, text in how.parts.items()}
         if how.step == "shares":
-            encrypted = party.share(parts)
+            encrypted = member.share(parts)
             return to_integers(b"".join(encrypted[each] for each in sorted(encrypted)))
-        return party.mask(vector(), parts)
+        return member.mask(vector(), parts)
 
 
 def sum_context(request: Request, private: bool) -> bytes:
@@ -263,20 +259,20 @@ def unmasked_sum(
     `revealed` are the shares of step 4 by who sent them, `advertised` the keys of step 1, and
     `members` those who took step 2: masks of the others were never added.
     """
-    places = {name: place for place, name in enumerate(sorted(advertised), 1)}
+    positions = {name: position for position, name in enumerate(sorted(advertised), 1)}
     size = len(next(iter(masked.values())))
     total = np.zeros(size, np.int64)
     for vector in masked.values():
         total = (total + vector) % MODULUS
     for name in members:
-        shares = {places[who]: given[name] for who, given in revealed.items() if name in given}
+        shares = {positions[who]: given[name] for who, given in revealed.items() if name in given}
         secret = join_shares(shares, threshold).to_bytes(KEY, "big")
         if name in masked:
             total -= stream(secret, size)
             continue
         private = _crypto("asymmetric.x25519").X25519PrivateKey.from_private_bytes(secret)
         if _raw(private.public_key()) != advertised[name][KEY : 2 * KEY]:
-            raise RefusedError("shares of a missing party's key do not fit together.")
+            raise RefusedError("shares of a missing member's key do not fit together.")
         for other in masked:
             shared = private.exchange(_public(advertised[other][KEY : 2 * KEY]))
             key = _derive(shared, transcript(context, advertised))
@@ -290,21 +286,21 @@ def split_secret(secret: int, n: int, threshold: int) -> list[int]:
     """Shares 1 to n of a secret: values of a random polynomial of degree threshold - 1."""
     coefficients = [secret, *(secrets.randbelow(PRIME) for _ in range(threshold - 1))]
     found = []
-    for place in range(1, n + 1):
+    for position in range(1, n + 1):
         value = 0
         for coefficient in reversed(coefficients):
-            value = (value * place + coefficient) % PRIME
+            value = (value * position + coefficient) % PRIME
         found.append(value)
     return found
 
 
 def join_shares(shares: Mapping[int, int], threshold: int) -> int:
-    """The secret, from at least `threshold` shares by their places; all must fit together."""
+    """The secret, from at least `threshold` shares by their positions; all must fit together."""
     if len(shares) < threshold:
         raise RefusedError(f"a secret needs {threshold} shares, got {len(shares)}.")
     used = dict(sorted(shares.items())[:threshold])
-    for place, value in shares.items():
-        if _at(used, place) != value:
+    for position, value in shares.items():
+        if _at(used, position) != value:
             raise RefusedError("shares of a secret do not fit together.")
     secret = _at(used, 0)
     if secret >= 2 ** (8 * KEY):
@@ -312,14 +308,14 @@ def join_shares(shares: Mapping[int, int], threshold: int) -> int:
     return secret
 
 
-def _at(shares: Mapping[int, int], place: int) -> int:
-    """The polynomial through the shares at a place, by Lagrange."""
+def _at(shares: Mapping[int, int], position: int) -> int:
+    """The polynomial through the shares at a position, by Lagrange."""
     total = 0
     for own, value in shares.items():
         above = below = 1
         for other in shares:
             if other != own:
-                above, below = above * (place - other) % PRIME, below * (own - other) % PRIME
+                above, below = above * (position - other) % PRIME, below * (own - other) % PRIME
         total += value * above * pow(below, -1, PRIME)
     return total % PRIME
 
@@ -329,8 +325,8 @@ def stream(key: bytes, size: int) -> Vector:
     """Numbers modulo MODULUS from a key's ChaCha20 stream; a key is used for one stream only."""
     ciphers = _crypto("ciphers")
     chacha = ciphers.Cipher(ciphers.algorithms.ChaCha20(key, bytes(16)), mode=None)
-    stream = chacha.encryptor().update(bytes(8 * size))
-    return (np.frombuffer(stream, "<u8") & np.uint64(MODULUS - 1)).astype(np.int64)
+    content = chacha.encryptor().update(bytes(8 * size))
+    return (np.frombuffer(content, "<u8") & np.uint64(MODULUS - 1)).astype(np.int64)
 
 
 def pair_sign(own: str, other: str) -> int:

@@ -87,8 +87,8 @@ class Session:
         self._round += 1
         requests = {}
         for index, epsilon in epsilons.items():
-            asked = (trees[index],) if isinstance(trees, Mapping) else trees
-            listed = tuple(to_numbers(tree) for tree in asked)
+            about = (trees[index],) if isinstance(trees, Mapping) else trees
+            listed = tuple(to_numbers(tree) for tree in about)
             fixed = (float(epsilon), self.digest, self.n_bins, listed)
             fields = {**more, **own[index]} if own else more
             request = Request(self.name, self._round, kind, *fixed, **fields)

@@ -223,13 +223,13 @@ is left: ask for less.
             message = f"request {entry.request!r} was answered before: it is not repeated."
         elif epsilon > self._budget:
             left = max(self._budget - self.cost(entries)[0], ZERO)
-            asked = f"rho {entry.rho}" if entry.rho else f"epsilon {entry.epsilon}"
+            amount = f"rho {entry.rho}" if entry.rho else f"epsilon {entry.epsilon}"
             message = (
-                f"{asked} asked for {entry.what!r}, but {left} of {self._budget} is left: ask for "
+                f"{amount} asked for {entry.what!r}, but {left} of {self._budget} is left: ask for "
                 "less."
             )
             if entry.rho and not self._delta:
-                message = f"{asked} asked for {entry.what!r}, which needs a ledger with a delta."
+                message = f"{amount} asked for {entry.what!r}, which needs a ledger with a delta."
         elif delta > self._delta:
             message = (
                 f"delta {entry.delta} asked for {entry.what!r}, which would exceed the ledger's "

@@ -187,8 +187,8 @@ def _sample(
         split = noise.sample_index(terms)
         below = (candidates, how, depth - 1, utility)
         if split < len(candidates):
-            sides = (_sample(side, *below, noise) for side in block.sides(candidates, split))
-            tree = SampledTree(split, *sides)
+            yes, no = block.sides(candidates, split)
+            tree = SampledTree(split, _sample(yes, *below, noise), _sample(no, *below, noise))
             if block.padding is not None and utility == "correct":
                 _spare(noise).sample_index(how[1] * within)
             return tree
