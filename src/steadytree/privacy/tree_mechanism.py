@@ -170,8 +170,8 @@ def _sample(
         split = noise.sample_index(terms)
         below = (candidates, rate, depth - 1, utility)
         if split < len(candidates):
-            sides = (_sample(side, *below, noise) for side in block.sides(candidates, split))
-            tree = SampledTree(split, *sides)
+            yes, no = (_sample(side, *below, noise) for side in block.sides(candidates, split))
+            tree = SampledTree(split, yes, no)
             if block.padding is not None and utility == "correct":
                 _spare(noise).sample_index(rate * within.astype(np.float64))
             return tree
