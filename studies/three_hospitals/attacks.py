@@ -347,8 +347,9 @@ def mutate(content, rng):
 
 def targets(folder):
     """What is fuzzed: a sample of bytes, and what reads them, which may raise ValueError only."""
+    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.receipts import Receipts, keep_receipt, read_receipts, verify_ledger
-    from steadytree.federated.study import Checkpoint, StudyConfig
+    from steadytree.federated.study import StudyConfig
 
     gateway = gateway_of(folder / "g", patients(60), seed=0)
     found, file = gateway.__enter__(), folder / "file"

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from steadytree._base.exceptions import HolderError
+from steadytree.federated.checkpoint import Checkpoint
 from steadytree.federated.framing import Refusal, read
 from steadytree.federated.receipts import RECEIPTS, Receipts, read_receipts, verify_ledger
-from steadytree.federated.study import Checkpoint
 from steadytree.federated.transport import InMemory
 from steadytree.privacy.ledger_lines import ChainHead, mark_path
 from tests.federated.hospitals import ask, code_of, gateway_of, message

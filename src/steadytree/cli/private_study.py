@@ -40,9 +40,10 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Write the next signed, numbered request to each holder."""
+    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.coordinator import learn
     from steadytree.federated.signed_files import FileHolders, Waiting, write_requests
-    from steadytree.federated.study import Checkpoint, StudyConfig
+    from steadytree.federated.study import StudyConfig
 
     study = StudyConfig.load(plan)
     check_can_fill(out)
@@ -125,10 +126,11 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Check the answers of one round and continue; write the tree after the last round."""
+    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.coordinator import finish, learn
     from steadytree.federated.receipts import Receipts
     from steadytree.federated.signed_files import FileHolders, Waiting
-    from steadytree.federated.study import Checkpoint, StudyConfig
+    from steadytree.federated.study import StudyConfig
 
     study = StudyConfig.load(plan)
     for path in (study.out, study.checkpoint, study.facts):
@@ -284,8 +286,9 @@ def coordinate(
     import signal
     import tempfile
 
+    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.flower.superlink import SuperLink, check_ready
-    from steadytree.federated.study import Checkpoint, StudyConfig
+    from steadytree.federated.study import StudyConfig
 
     study = StudyConfig.load(plan)
     check_ready(study)

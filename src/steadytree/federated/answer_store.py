@@ -6,6 +6,7 @@ import os
 import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from steadytree._base.files import write_text_atomically
 from steadytree.federated import messages
@@ -49,7 +50,7 @@ class AnswerStore:
 
     def keep(self, request: Request, message: bytes, work: int) -> None:
         """Store an answer; it is on disk when this returns."""
-        content = {"question": request.digest, "check": digest_of(message)}
+        content: dict[str, Any] = {"question": request.digest, "check": digest_of(message)}
         content |= {"letter": message.decode(), "work": work, "bins": request.n_bins}
         session, number = request.session, request.round
         used, bins = self.used(session)

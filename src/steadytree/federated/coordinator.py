@@ -15,6 +15,7 @@ from steadytree._base.clock import CLOCK, Clock
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree._base.validation import Integer, OneOf
 from steadytree.data.schema import Schema, check_schema
+from steadytree.federated.checkpoint import Checkpoint
 from steadytree.federated.gateway import MOST_NUMBERS
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import MOST_BINS, MOST_TREES, HolderLike
@@ -22,7 +23,7 @@ from steadytree.federated.receipts import Receipts
 from steadytree.federated.secure_sum import MaskedSums, SecureSum
 from steadytree.federated.session import Grown, Session
 from steadytree.federated.strategies import METHODS, grow_from_sums
-from steadytree.federated.study import SECURE_SUM, Checkpoint, StudyConfig, handshake, hello
+from steadytree.federated.study import SECURE_SUM, StudyConfig, handshake, hello
 from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
 from steadytree.models.files import save
 from steadytree.models.tree import Tree
@@ -95,7 +96,7 @@ def run_study(config: StudyConfig, transport: Transport, clock: Clock = CLOCK) -
     checkpoint = Checkpoint(config.checkpoint, config.digest)
     receipts = Receipts(config.study, checkpoint.heads, getattr(transport, "sign", None))
     private = handshake(transport, config, config.join, clock, receipts)
-    how = {"clock": clock, "receipts": receipts}
+    how: dict[str, Any] = {"clock": clock, "receipts": receipts}
     holders = RemoteHolders(transport, private, config.deadline, config.attempt, **how)
     holders.names = config.holders  # in the plan's order, on which every sample depends
     study = learn(config, holders, checkpoint)

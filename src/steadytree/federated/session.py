@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from steadytree._base.exceptions import RefusedError
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
+from steadytree.federated.checkpoint import Checkpoint
 from steadytree.federated.holder import schema_digest
 from steadytree.federated.messages import SUM, Answer, Request
-from steadytree.federated.study import Checkpoint
 from steadytree.federated.transport import Holders
 from steadytree.privacy.budget import ROWS_SHARE
 from steadytree.privacy.mechanisms import SMALLEST_EPSILON, Integers

@@ -385,11 +385,9 @@ def _check_description(scorecard: Scorecard) -> None:
     unknown = [name for name in scorecard.units if name not in scorecard.space.names]
     if unknown:
         raise ValueError(f"Scorecard: units names {unknown[0]!r}, which is no column.")
-    object.__setattr__(scorecard, "units", dict(scorecard.units))
-    object.__setattr__(scorecard, "provenance", dict(scorecard.provenance))
-    groups = tuple(scorecard.risk_groups)
-    object.__setattr__(scorecard, "risk_groups", groups)
-    if any(one.least >= two.least for one, two in pairwise(groups)):
+    for name, kind in (("units", dict), ("provenance", dict), ("risk_groups", tuple)):
+        object.__setattr__(scorecard, name, kind(getattr(scorecard, name)))
+    if any(one.least >= two.least for one, two in pairwise(scorecard.risk_groups)):
         raise ValueError("Scorecard: risk_groups must go from the lowest total to the highest.")
     profile = tuple(np.array(counts, float) for counts in scorecard.profile)
     object.__setattr__(scorecard, "profile", profile)
