@@ -1,5 +1,7 @@
 """Points of bands: small, whole, in the order of the risks; totals mean what rows had."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -75,3 +77,12 @@ def test_the_start_makes_the_mean_risk_a_share():
 def test_a_fit_that_gains_little_is_shrunken_more():
     strong, weak = (grow_bands(binned_rows(0, n), BandSettings(5, 5)) for n in (3000, 150))
     assert 0 <= shrinkage(weak) < shrinkage(strong) <= 1
+
+
+def test_the_slope_is_shrunken_by_the_part_of_the_gain_that_the_search_paid_for():
+    """By hand: prices of 20 and a gain of 2 (100 - 80) = 40 leave 1 - 0.35 * 20 / 40."""
+    bands = grow_bands(binned_rows(0), BandSettings(5, 5))
+    found = replace(bands, null_loss=100.0, plain_loss=80.0, spent=20.0)
+    assert shrinkage(found) == pytest.approx(0.825)
+    assert shrinkage(replace(found, spent=200.0)) == 0.0
+    assert shrinkage(replace(found, plain_loss=100.0)) == 0.0
