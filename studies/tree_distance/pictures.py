@@ -48,6 +48,7 @@ def comparisons(found, name, folder):
     figure, panels = plt.subplots(1, 6, figsize=(18, 4.6), layout="constrained")
     panels[0].bar(*np.unique(found["sizes"], return_counts=True), color=COLOURS[0])
     panels[0].set(title="3: trees on the frontier", xlabel="trees", ylabel="splits")
+    panels[0].locator_params(integer=True)
     ends = ("Pareto, best AUC", "Pareto, least distance", "cross-validated CART")
     kept, forests = found["kept"], found["forests"]
     values = {
