@@ -59,7 +59,9 @@ def delegate(session: Session, order: Sequence[int]) -> Grown:
         every = dict.fromkeys(best, OPEN)
         grown = session.blocks(dict.fromkeys(best, most), every, depths[0], True, weights)
         if grown:
-            return _best_of(session, list(grown.values()))
+            left = session.epsilon - session.spent
+            rest = {index: float(left[index]) for index in session.active}
+            return _best_of(session, list(grown.values()), rest)
     turns, samplers = dict.fromkeys(order, 0), []
     for _ in depths:
         samplers.append(min(order, key=lambda who: -worth[who] / (1 + turns[who])))
@@ -100,10 +102,10 @@ def _compare_holders(
     return worth, weights
 
 
-def _best_of(session: Session, trees: Sequence[SampledTree]) -> Grown:
-    """The tree that classifies most rows correctly, by all holders' rest of epsilon."""
-    left = session.epsilon - session.spent
-    epsilons = {index: float(left[index]) for index in session.active}
+def _best_of(
+    session: Session, trees: Sequence[SampledTree], epsilons: Mapping[int, float]
+) -> Grown:
+    """The tree that classifies most rows correctly, by all holders' noisy leaf counts."""
     counts = _evaluate(session, trees, epsilons)
     best = max(range(len(counts)), key=lambda k: counts[k].max(axis=1).sum())
     return trees[best], counts[best]
@@ -147,7 +149,8 @@ def vote(session: Session, order: Sequence[int]) -> Grown:
     for level, depth in enumerate(depths):
         last = level == len(depths) - 1
         grown = session.blocks(dict.fromkeys(grown, epsilon), grown, depth, last)
-    return _best_of(session, list(grown.values()) or [OPEN])
+    each = dict.fromkeys(session.active, 0.4 * session.epsilon)
+    return _best_of(session, list(grown.values()) or [OPEN], each)
 
 
 def _evaluate(
