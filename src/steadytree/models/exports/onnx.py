@@ -119,7 +119,8 @@ class _Graph:
     def _columns(self, used: list[int], texts: set[int]) -> tuple[str, NDArray[np.int64]]:
         """All columns of the splits side by side, and the one that each node asks about."""
         tree = self._tree
-        names, feature = [], np.zeros(tree.n_nodes, np.int64)
+        names: list[str] = []
+        feature = np.zeros(tree.n_nodes, np.int64)
         for j in used:
             own = np.flatnonzero(tree.feature == j)
             if j not in texts:

@@ -113,7 +113,8 @@ class Probes:
         """Rows with an infinite number in one of the columns, which models refuse."""
         numbers = [j for j in features if not self.space[j].is_categorical]
         values = [[row[j] for j in numbers] for row in self.rows]
-        return np.isinf(np.array(values, np.float64).reshape(len(self.rows), -1)).any(axis=1)
+        matrix = np.array(values, np.float64).reshape(len(self.rows), -1)
+        return np.asarray(np.isinf(matrix).any(axis=1))
 
     def ask(
         self, answer: Callable[[Table], NDArray[Any]], features: Iterable[int], refusal: Any
