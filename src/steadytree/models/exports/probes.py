@@ -114,7 +114,7 @@ class Probes:
         numbers = [j for j in features if not self.space[j].is_categorical]
         values = [[row[j] for j in numbers] for row in self.rows]
         matrix = np.array(values, np.float64).reshape(len(self.rows), -1)
-        return np.array(np.isinf(matrix).any(axis=1), np.bool_)
+        return np.asarray(np.isinf(matrix).any(axis=1))
 
     def ask(
         self, answer: Callable[[Table], NDArray[Any]], features: Iterable[int], refusal: Any
