@@ -102,14 +102,14 @@ def two_groups(on_left, on_right):
     left, right = np.argmax(on_left), np.argmax(on_right)
     if left != right:
         return on_left[left] + on_right[right], left, right
-    most, pair = -np.inf, (left, right)
+    most, one, two = -np.inf, int(left), int(right)
     for other in range(on_left.shape[0]):
         if other != left:
             if on_left[left] + on_right[other] > most:
-                most, pair = on_left[left] + on_right[other], (left, other)
+                most, one, two = on_left[left] + on_right[other], int(left), other
             if on_left[other] + on_right[right] > most:
-                most, pair = on_left[other] + on_right[right], (other, right)
-    return most, pair[0], pair[1]
+                most, one, two = on_left[other] + on_right[right], other, int(right)
+    return most, one, two
 
 
 @kernel
