@@ -34,6 +34,8 @@ BRINGS = {
     "plot": "matplotlib",
     "frame": "pandas",
     "skops": "skops",
+    "ensembles": "veritas",
+    "onnx": "onnx",
 }
 COLUMNS = {"leaves": np.array([4, 7]), "origin": np.array(["a", "b"])}
 FOR_DEVELOPERS = {"bench", "check", "docs", "interop", "test"}

@@ -290,8 +290,12 @@ def test_a_report_does_not_write_over_its_limits(tmp_path):
     limits.write_text("min_accuracy = 0.5\n")
     model = StableTreeClassifier(1, 0).fit([[0.0], [1.0]], ["no", "yes"])
     os.link(limits, tmp_path / "page.html")
-    for path in (limits, tmp_path / "page.html"):
-        with pytest.raises(ValueError, match=r"path is .*, which limits reads"):
+    refusals = {
+        limits: "must end in .html",
+        tmp_path / "page.html": "path is .*, which limits reads",
+    }
+    for path, refusal in refusals.items():
+        with pytest.raises(ValueError, match=refusal):
             steadytree.report(model, [[0.0], [1.0]], ["no", "yes"], path, limits=limits)
     assert limits.read_text() == "min_accuracy = 0.5\n"
 

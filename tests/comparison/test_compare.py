@@ -156,8 +156,7 @@ def test_wide_whole_numbers_are_no_hindrance_to_the_robust_learner():
     y = np.where(X["income"] > 2_500, "yes", "no")
     learner = make_learner("robust", X, y, Settings(time_limit=600.0)).fit(X, y)
     assert learner.score(X, y) > 0.8
-    assert len(learner.space_[0].thresholds) == learner.n_thresholds
-    assert learner.n_questions_ <= 6 + 4
+    assert learner.proven_
 
 
 class Failing(DecisionTreeClassifier):
@@ -201,14 +200,13 @@ def test_tags_tell_who_does_not_take_text(frame):
     assert found.note.startswith("Left out: theirs, since could not convert string to float")
 
 
-def test_too_many_questions_for_the_exact_search_leave_it_out():
+def test_many_categories_do_not_leave_the_robust_learner_out():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"code": rng.choice([f"c{k}" for k in range(90)], 400)})
     X = X.assign(**{f"code{k}": rng.permutation(X["code"]) for k in range(8)})
     y = rng.integers(0, 2, 400)
     found = st.compare(["cart", "robust"], X, y, n_folds=2, max_depth=2)
-    assert [one.name for one in found.results] == ["cart"]
-    assert found.note.startswith("Left out: robust, since")
+    assert [one.name for one in found.results] == ["cart", "robust"]
 
 
 def test_more_questions_than_a_private_tree_can_choose_from_are_a_refusal():

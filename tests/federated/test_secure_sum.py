@@ -127,7 +127,8 @@ def test_sums_without_noise_are_plain_sums(tmp_path, monkeypatch, what, step):
     session = Session(Leaves(several, "south", step), SCHEMA, 1.0, "run", 4, minimum=3)
     found = MaskedSums(session, 1.0, 1e-6, 2).ask(0.5, what, STUMP, CANDIDATES)
     kept = [h for h in several if step in (None, "unmask") or h.name != "south"]
-    expected = sum(holder._summed(STUMP, CANDIDATES, what) for holder in kept)
+    blocks = {holder: holder._rows.block(CANDIDATES) for holder in kept}
+    expected = sum(h._summed(STUMP, block, CANDIDATES, what) for h, block in blocks.items())
     np.testing.assert_array_equal(found, expected)
 
 

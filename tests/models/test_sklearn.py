@@ -1,3 +1,4 @@
+import importlib
 import pickle
 from functools import partial
 
@@ -261,6 +262,7 @@ NEW_FIELDS = [("left_cat_bitset", np.uint32, (8,)), ("split_kind", np.int8)]
 
 
 def test_nodes_fit_the_layout_of_scikit_learn_1_10(monkeypatch):
+    compiled = importlib.import_module("sklearn.tree._tree")
     made = []
 
     class NewTree:
@@ -270,10 +272,10 @@ def test_nodes_fit_the_layout_of_scikit_learn_1_10(monkeypatch):
         def __setstate__(self, state):
             made.append(state["nodes"])
 
-    old = np.dtype(sklearn_tree.NODE_DTYPE)
+    old = np.dtype(compiled.NODE_DTYPE)
     layout = np.dtype([(name, old[name]) for name in old.names] + NEW_FIELDS)
-    monkeypatch.setattr(sklearn_tree, "SklearnTree", NewTree)
-    monkeypatch.setattr(sklearn_tree, "NODE_DTYPE", layout)
+    monkeypatch.setattr(compiled, "Tree", NewTree)
+    monkeypatch.setattr(compiled, "NODE_DTYPE", layout)
     monkeypatch.setattr(sklearn_tree, "_compare", lambda tree, estimator: None)
     to_sklearn(stump(0.1))
     assert made[0] == (1, [2], 1, [-1])

@@ -12,6 +12,7 @@ import steadytree as st
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.reporting.explain import range_costs
+from steadytree.reporting.svg.sheet import interval_of
 from steadytree.robustness.certify import used_columns
 from tests.models.scorecards import random_card, random_rows_of_card
 from tests.models.trees import random_rows, random_tree, typed_rows
@@ -146,7 +147,7 @@ def test_points_to_another_decision_of_a_card(tumours):
         rows = {row.total: row for row in card.risk_table.rows}
         assert found.n_rows == rows[total].n_rows
         assert found.probability == card.predict_proba(X.iloc[[k]]).max()
-        low, high = rows[total].interval  # of the second class
+        low, high = interval_of(card, rows[total])  # of the second class
         is_second = found.decision == card.classes[1]
         assert found.interval == ((low, high) if is_second else (1 - high, 1 - low))
         decided.add(is_second)

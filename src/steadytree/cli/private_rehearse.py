@@ -133,10 +133,10 @@ class _Rehearsal:
     def _write_files(self, n_rows: int) -> None:
         from steadytree.federated.flower.superlink import free_port
 
-        (self._folder / "schema.toml").write_text(SCHEMA)
-        (self._folder / "plan.toml").write_text(PLAN.format(port=free_port()))
+        (self._folder / "schema.toml").write_text(SCHEMA, "utf-8")
+        (self._folder / "plan.toml").write_text(PLAN.format(port=free_port()), "utf-8")
         for seed, name in enumerate(HOSPITALS):
-            (self._folder / f"{name}.csv").write_text(csv_text(_patients(n_rows, seed)))
+            (self._folder / f"{name}.csv").write_text(csv_text(_patients(n_rows, seed)), "utf-8")
         self._announce("schema.toml, declared from general knowledge:\n")
         self._announce("\n".join("    " + line for line in SCHEMA.splitlines()) + "\n")
 
@@ -157,7 +157,7 @@ class _Rehearsal:
     def _start(self, what: str, *arguments: str) -> subprocess.Popen[str]:
         import subprocess
 
-        with (self._folder / f"{what}.log".replace(" ", ".")).open("a") as log:
+        with (self._folder / f"{what}.log".replace(" ", ".")).open("a", encoding="utf-8") as log:
             how: dict[str, Any] = {"cwd": self._folder, "stdout": log, "stderr": log, "text": True}
             self._running[what] = subprocess.Popen(self._command(*arguments), **how)
         return self._running[what]
@@ -234,7 +234,7 @@ class _Rehearsal:
             name: verify_ledger(self._folder / f"{name}.ledger", None, key, plan.checkpoint)
             for name in HOSPITALS
         }
-        facts, tree = json.loads(plan.facts.read_text()), st.load(plan.out)
+        facts, tree = json.loads(plan.facts.read_text("utf-8")), st.load(plan.out)
         known = {"accuracy": _accuracy(tree), "leaves": tree.n_leaves, "ledgers": ledgers}
         return {**known, **{name: facts[name] for name in ("rounds", "asked_again")}}
 

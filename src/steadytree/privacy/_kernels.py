@@ -117,9 +117,8 @@ def leaf_weight(counts, within, flip, rates, utility):
         count = float(within[class_] - counts[class_] if flip else counts[class_])
         size += rates[class_] * count
         squares += (rates[class_] * count) ** 2
-    if size == 0.0:
-        return 0.0
-    return -0.5 * (size - squares / size)
+    # an empty leaf takes the same steps, so that its time is that of any other
+    return -0.5 * (size - squares / (size + (size == 0.0)))
 
 
 @kernel

@@ -43,7 +43,7 @@ def test_text_holds_every_condition_and_total():
         "",
         "total           risk    observed    95 % interval    rows",
         "-1              12 %         0 %        0 to 73 %       2",
-        "2               98 %       100 %      21 to 100 %       1",
+        "2               98 %       100 %      20 to 100 %       1",
     ]
 
 

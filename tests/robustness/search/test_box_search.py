@@ -98,6 +98,7 @@ def noise_of_all(rng):
     )
 
 
+@pytest.mark.filterwarnings("ignore:the noise is less than one step")
 @pytest.mark.parametrize("seed", range(12))
 def test_the_objective_is_what_certify_counts(seed):
     rng = np.random.default_rng(seed)

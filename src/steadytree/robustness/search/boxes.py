@@ -60,8 +60,8 @@ def rows_of(table: BoxTable, rows: NDArray[np.int64], weight: Floats) -> BoxTabl
 
 def moves_in_boxes(moves: Moves, shared: bool) -> bool:
     """Whether the points that a row can move to are a box, whatever other rows do."""
-    prices = moves.prices
-    return not shared and (moves.largest or bool(np.isinf(prices).all()))
+    still = np.isinf([moves.up, moves.down, moves.missing]).all()
+    return not shared and (moves.largest or bool(still))
 
 
 def reach(moves: Moves, j: int, x: Floats, limit: float) -> tuple[Floats, Floats]:
