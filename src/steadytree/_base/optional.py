@@ -33,6 +33,9 @@ def to_frame(columns: Mapping[str, Any]) -> Any:
     return require("pandas", extra="frame", purpose="making a frame").DataFrame(dict(columns))
 
 
+PIPELINE = "sklearn.pipeline", "Pipeline"  # for `is_a`
+
+
 def is_a(thing: Any, module: str, *names: str) -> bool:
     """Whether a thing is of a class of a module, which is not loaded for that."""
     loaded = sys.modules.get(module)  # it is there if the thing is one of its own

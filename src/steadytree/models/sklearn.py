@@ -9,7 +9,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from steadytree._base.exceptions import NotATreeError, UnsuitableDataError
-from steadytree._base.optional import is_a
+from steadytree._base.optional import PIPELINE, is_a
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
@@ -71,7 +71,7 @@ learner of steadytree, or a fitted scikit-learn DecisionTreeClassifier.
     if isinstance(inside, Tree):
         return inside
     model = getattr(model, "best_estimator_", model)  # of a search for settings
-    if is_a(model, "sklearn.pipeline", "Pipeline"):
+    if is_a(model, *PIPELINE):
         return pipeline_tree(model, as_tree(model.steps[-1][1]), X)
     return from_sklearn(model, X)
 

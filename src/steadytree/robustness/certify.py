@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
-from sklearn.tree import DecisionTreeClassifier
 
 from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import NotATreeError, UnsuitableDataError
+from steadytree._base.optional import PIPELINE, is_a
 from steadytree._base.validation import Integer, Real
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
@@ -130,7 +129,7 @@ def certificate_of(
         limits = max_steps, Limit(time_limit, clock=clock)
         return _verified(found, table, (rows, truth, weights), about, allowed, limits, remarks)
     answer = answers(found, rows)
-    if unknown and isinstance(getattr(model, "best_estimator_", model), Pipeline):
+    if unknown and is_a(getattr(model, "best_estimator_", model), *PIPELINE):
         _check_unseen(model, found, table, answer)
     distance, witness = nearest(found, rows, answer, perturbation, allowed)
     other, reached = np.full(len(rows), -1), np.isfinite(distance)
@@ -267,8 +266,8 @@ def _tree_or_ensemble(model: Any, table: Table) -> Tree | Ensemble:
         tree = as_tree(model)
     except NotATreeError:
         inside = getattr(model, "best_estimator_", model)
-        last = inside.steps[-1][1] if isinstance(inside, Pipeline) else inside
-        if isinstance(last, DecisionTreeClassifier):
+        last = inside.steps[-1][1] if is_a(inside, *PIPELINE) else inside
+        if is_a(last, "sklearn.tree", "DecisionTreeClassifier"):
             raise  # a tree behind steps that cannot be followed
         return as_ensemble(model, table)
     own = model is tree or getattr(model, "tree_", None) is tree

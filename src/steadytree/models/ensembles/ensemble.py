@@ -6,16 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from steadytree._base.exceptions import NotATreeError, UnsuitableDataError
+from steadytree._base.optional import PIPELINE, is_a
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.black_box import BlackBox
@@ -124,12 +118,12 @@ def as_ensemble(model: Any, table: Table) -> Ensemble:
     """
     model = getattr(model, "estimator", model) if isinstance(model, BlackBox) else model
     model = getattr(model, "best_estimator_", model)  # of a search for settings
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    last = model.steps[-1][1] if is_a(model, *PIPELINE) else model
     trees = _reader(last)(last)
     box = BlackBox(model, "certified as an ensemble")
     names = box.names or table.names
     found = _ensemble(trees, box, names)
-    return _behind_steps(found, model, table) if isinstance(model, Pipeline) else found
+    return _behind_steps(found, model, table) if is_a(model, *PIPELINE) else found
 
 
 def _reader(estimator: Any) -> Callable[[Any], Trees]:
@@ -230,7 +224,7 @@ def _read_forest(forest: Any) -> Trees:
     return Trees(**_from_sklearn(list(forest.estimators_), shares, forest.n_features_in_))
 
 
-def _read_boosting(model: GradientBoostingClassifier) -> Trees:
+def _read_boosting(model: Any) -> Trees:
     check_is_fitted(model)
     n_scores = model.estimators_.shape[1]
 
@@ -243,7 +237,7 @@ def _read_boosting(model: GradientBoostingClassifier) -> Trees:
     return Trees(**found, margins=Margins(_zeros_margin(model), np.finfo(np.float64).eps))
 
 
-def _read_histogram_boosting(model: HistGradientBoostingClassifier) -> Trees:
+def _read_histogram_boosting(model: Any) -> Trees:
     """Its nodes are kept in a private attribute, and no public way leads to them."""
     check_is_fitted(model)
     predictors = [one for iteration in model._predictors for one in iteration]
@@ -279,18 +273,15 @@ def _zeros_margin(model: Any) -> NDArray[np.float64]:
 
 
 _OWN_READERS: dict[str, Callable[[Any], Trees]] = {
-    f"sklearn.{kind.__name__}": read
-    for kind, read in (
-        (RandomForestClassifier, _read_forest),
-        (ExtraTreesClassifier, _read_forest),
-        (GradientBoostingClassifier, _read_boosting),
-        (HistGradientBoostingClassifier, _read_histogram_boosting),
-    )
+    "sklearn.RandomForestClassifier": _read_forest,
+    "sklearn.ExtraTreesClassifier": _read_forest,
+    "sklearn.GradientBoostingClassifier": _read_boosting,
+    "sklearn.HistGradientBoostingClassifier": _read_histogram_boosting,
 }
 
 
 # ---- behind the steps of a pipeline ----
-def _behind_steps(found: Ensemble, pipeline: Pipeline, table: Table) -> Ensemble:
+def _behind_steps(found: Ensemble, pipeline: Any, table: Table) -> Ensemble:
     """The ensemble over the columns that the pipeline is given; all splits are mapped at once."""
     inner = np.flatnonzero(found.left != LEAF)
     keys = np.stack([found.feature[inner], found.threshold[inner], found.missing_left[inner]], 1)
