@@ -3,12 +3,14 @@ import hashlib
 import html.parser
 import json
 import re
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from steadytree.reporting import html as pages
 from steadytree.reporting.build import build_report
 from steadytree.reporting.html import render_html
 from steadytree.reporting.options import ReportOptions
@@ -194,3 +196,14 @@ def test_indented_rules_have_a_line_a_node(data):
     assert len(lines) == len(data["tree"]["nodes"])
     for line, node in zip(lines, data["tree"]["nodes"], strict=True):
         assert len(line) - len(line.lstrip("│ ├└─")) == 3 * node["depth"]
+
+
+def test_compiled_templates_are_kept_where_they_can_be_and_never_needed(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    page = pages._environment.__wrapped__().get_template("short.html.j2").filename
+    for folder in (tmp_path / "kept", tmp_path / "file" / "below"):
+        (tmp_path / "file").write_text("no folder")
+        monkeypatch.setattr(pages, "COMPILED", folder)
+        for _ in range(2):  # compiled, then read
+            assert pages._environment.__wrapped__().get_template("short.html.j2").filename == page
+    assert list((tmp_path / "kept").iterdir())

@@ -1,12 +1,16 @@
 """HTML: reports, comparisons and studies as offline pages."""
 
 import base64
+import contextlib
 import hashlib
 import re
+import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from steadytree.models.documents import scorecard_from_dict
@@ -24,6 +28,7 @@ from steadytree.reporting.svg.scorecard import plot_scorecard
 from steadytree.reporting.svg.tree import leaf_line, picture_size, plot_tree
 from steadytree.reporting.text import indented_rules, leaf_rules
 
+COMPILED = Path(__file__).parent / "templates" / "__pycache__"
 LONGEST_NAME = 40
 NOUNS = {"tree": "tree", "card": "risk score", "black_box": "model"}
 UNMEASURED = {
@@ -153,10 +158,20 @@ def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+class _Compiled(FileSystemBytecodeCache):
+    """Compiled templates beside the templates, as Python keeps modules; where that is possible."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with contextlib.suppress(OSError):
+            COMPILED.mkdir(exist_ok=True)
+            super().dump_bytecode(bucket)
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("steadytree.reporting"),
+        bytecode_cache=None if sys.dont_write_bytecode else _Compiled(str(COMPILED)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
