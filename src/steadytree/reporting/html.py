@@ -161,6 +161,10 @@ def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
 class _Compiled(FileSystemBytecodeCache):
     """Compiled templates beside the templates, as Python keeps modules; where that is possible."""
 
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with contextlib.suppress(OSError):
+            super().load_bytecode(bucket)
+
     def dump_bytecode(self, bucket: Bucket) -> None:
         with contextlib.suppress(OSError):
             COMPILED.mkdir(exist_ok=True)
