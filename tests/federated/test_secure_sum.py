@@ -132,6 +132,33 @@ def test_sums_without_noise_are_plain_sums(tmp_path, monkeypatch, what, step):
     np.testing.assert_array_equal(found, expected)
 
 
+class Noted(LocalHolders):
+    """Holders whose requests are kept."""
+
+    def __init__(self, several):
+        super().__init__(several)
+        self.requests = []
+
+    def ask(self, requests):
+        self.requests += requests.values()
+        return super().ask(requests)
+
+
+@pytest.mark.parametrize("what", ["rows", "bins", "leaf counts"])
+def test_the_price_of_a_sum_is_the_work_that_is_done(tmp_path, what):
+    several = make_holders(tmp_path)
+    holders = Noted(several)
+    session = Session(holders, SCHEMA, 1.0, "run", 4, minimum=3)
+    MaskedSums(session, 1.0, 1e-6, 2).ask(0.5, what, STUMP, CANDIDATES)
+    for request in holders.requests:
+        if request.sum.step == "vector":
+            price = several[0].price(request, (CANDIDATES, [STUMP]))
+            assert (price > 0) == (what != "rows")
+        else:
+            assert several[0].price(request, (CANDIDATES, [STUMP])) == 0
+    assert {holder.done for holder in several} == {price}
+
+
 # ---- what a holder refuses ----
 def begun(several, round=0, **changed):
     """The first step of a sum at every holder: requests, and the keys that came back."""
