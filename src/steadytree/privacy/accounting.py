@@ -102,7 +102,7 @@ def share_scale(rho: float, n: int, rows_counted: int, size: int) -> float:
     """The least scale, at least 1/2, of the noise of each of n holders that makes a sum rho-zCDP.
 
     >>> round(share_scale(0.5, 4, 1, 10), 3)
-    0.735
+    0.702
     """
     if not 0 < rho < math.inf:
         raise ValueError(f"rho must be finite and more than 0, got {rho}.")

@@ -321,8 +321,8 @@ class Perturbation:
         Examples
         --------
         >>> X = [[float(k)] for k in range(101)]
-        >>> Perturbation(radius="5 %").scaled_to(X).radius
-        {'x0': 4.8}
+        >>> round(Perturbation(radius="5 %").scaled_to(X).radius["x0"], 3)
+        4.8
         """
         if not self.relative_to_rows:
             return self
