@@ -64,7 +64,7 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
         lambda: [st.report(model, other, other_y, train=(X, y)) for model in (steady, stable)],
     )
     yield "sensitivity", lambda: st.average_sensitivity(stable, X, y)
-    yield "certificates", lambda: st.certify(steady, X, y, st.Perturbation(radius=0.1))
+    yield "certificates", lambda: st.certify(steady, X, y, st.Perturbation(radius=1.0))
     yield (
         "retraining",
         lambda: st.RetrainedTreeClassifier(steady.tree_).fit(other, other_y),
