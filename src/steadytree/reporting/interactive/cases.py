@@ -26,6 +26,7 @@ from steadytree.robustness.certify import used_columns
 from steadytree.robustness.nearest import bins_of
 from steadytree.robustness.perturbation import Moves
 
+UNKNOWN = -1
 MOST_NODES = 600  # a larger tree is left to `explain`
 MOST_CASES = 30  # rows to pick from
 
@@ -92,14 +93,14 @@ def _rows(
     picked: NDArray[np.int64],
     names: list[str],
 ) -> list[dict[str, Any]]:
-    """Values of some rows: numbers, and categories by their index on the page."""
+    """Values of some rows: numbers, and categories by their index on the page or UNKNOWN."""
     own, known = table.take(picked), list(table.names or fitted.space.names)
     values = []
     for name, column in zip(names, columns, strict=True):
         j = known.index(name)
         if column["categories"]:
             text, index = own.text(j), {one: k for k, one in enumerate(column["categories"])}
-            listed = [index.get(value) for value in text.values]
+            listed = [index.get(value, UNKNOWN) for value in text.values]
             values.append([None if k < 0 else listed[k] for k in text.of_row.tolist()])
         else:
             values.append(plain(np.asarray(own.columns[j], np.float64)))

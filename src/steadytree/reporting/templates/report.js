@@ -15,12 +15,15 @@ function above(x) {  // the next greater number
   return bits.getFloat64(0);
 }
 
+// a value that is missing, or a category that nobody knows, which is -1
+const absent = (column, x) => x === null || (cases.columns[column].categories.length > 0 && x < 0);
+
 // ---- what a change costs ----
 // A box holds {low, high, missing, allowed}: low < x <= high, or the allowed categories.
 function move(column, x, box) {
   const c = cases.columns[column], home = {size: 0, end: x}, never = {size: Infinity, end: x};
   if (c.categories.length) {
-    if (x === null ? box.missing : box.allowed[x]) return home;
+    if (absent(column, x) ? box.missing : box.allowed[x]) return home;
     const first = box.allowed.indexOf(true);
     return first < 0 ? never : {size: cost(x === null ? c.missing : c.up), end: first};
   }
@@ -43,7 +46,7 @@ const add = (total, size) => cases.largest ? Math.max(total, size) : total + siz
 // ---- trees ----
 function goesLeft(model, node, x) {
   const value = x[model.column[node]];
-  if (value === null) return model.missing_left[node];
+  if (absent(model.column[node], value)) return model.missing_left[node];
   const listed = model.categories[node];
   return listed ? listed.includes(value) : value <= Number(model.threshold[node]);
 }
@@ -55,9 +58,9 @@ function pathOf(model, x) {
   return path;
 }
 
-// categories that a model does not know count as missing
+// categories that a model does not know go where missing values go, but change as others do
 const seenBy = (model, x) => x.map((value, j) =>
-  value === null || !model.known[j] ? value : model.known[j][value]);
+  value === null || !model.known[j] ? value : model.known[j][value] ?? -1);
 const sizeOf = (model, j) => (model.known[j] || []).filter(one => one !== null).length;
 
 function boxesOf(model) {  // of all leaves, by column
@@ -109,7 +112,7 @@ function boxOf(model, part, bin) {
 
 function moveToBin(model, part, bin, x) {
   if (bin.sort === MISSING)
-    return x === null ? {size: 0, end: null} : {size: Infinity, end: x};
+    return {size: absent(part.column, x) ? 0 : Infinity, end: x};
   return move(part.column, x, boxOf(model, part, bin));
 }
 
@@ -191,7 +194,7 @@ function holds(condition, value) {
   if (condition.sort === "at_least") return value !== null && value >= condition.threshold;
   if (condition.sort === "below") return value !== null && value < condition.threshold;
   if (condition.sort === "among") return value !== null && condition.categories.includes(value);
-  return (value === null) === (condition.sort === "missing");
+  return absent(condition.column, value) === (condition.sort === "missing");
 }
 
 function wilson(share, n) {
@@ -260,7 +263,7 @@ const percent = share => {
 const shown = (column, value, digits = 6) => {
   if (value === null) return "missing";
   const names = cases.columns[column].categories;
-  return names.length ? names[value] : String(+value.toPrecision(digits));
+  return names.length ? names[value] ?? "unknown" : String(+value.toPrecision(digits));
 };
 
 // the end of a change as what is enough; just beyond a threshold "above 45.5", as explain has it
@@ -357,7 +360,9 @@ function startCases() {
     element("span", column.name, label);
     const field = element(column.categories.length ? "select" : "input", "", label);
     if (column.categories.length) {
-      for (const [k, name] of [["", "(missing)"], ...column.categories.map((name, k) => [k, name])]) {
+      const strange = cases.rows.some(one => one.values[j] === -1) ? [[-1, "(unknown)"]] : [];
+      const listed = column.categories.map((name, k) => [k, name]);
+      for (const [k, name] of [["", "(missing)"], ...strange, ...listed]) {
         const option = element("option", name, field);
         option.value = k;
       }
