@@ -196,3 +196,13 @@ def test_whole_steps_end_at_whole_numbers_within_fractional_bounds():
     bounded = Perturbation(step_cost=1, bounds={"x0": (0.5, 3.5)}, whole=["x0"])
     found = certify(tree, X.to_numpy(), [0, 0, 0, 0, 1], bounded)
     assert found.distance.tolist() == [np.inf, np.inf, np.inf, np.inf, 1.0]
+
+
+def test_a_column_is_stuck_where_its_least_step_costs_more_than_allowed():
+    space = FeatureSpace.observe(pd.DataFrame({"n": [1, 2, 3], "x": [0.5, 1.5, 2.5]}))
+    changes = Perturbation(change_cost=2.0, budget=1.0).all_moves(space)
+    assert changes.stuck(1.0).tolist() == [True, False]  # a change costs 2, however small
+    assert changes.stuck(2.0).tolist() == [False, False]
+    small = Perturbation(radius=0.5).all_moves(space)
+    assert small.stuck(1.0).tolist() == [True, False]
+    assert small.stuck(2.0).tolist() == [False, False]

@@ -118,7 +118,6 @@ def test_three_hospitals_over_flower_grow_the_tree_of_one_process(site):
     assert process.wait(1200) == 0, pathlib.Path("coordinate.log").read_text()
     joined = re.findall(r"Activated node_id=(\d+)", pathlib.Path("logs/superlink.log").read_text())
     assert len(set(joined)) == len(NAMES)  # the proxy let no call of the stranger through
-    assert "could not establish a connection" in pathlib.Path("stranger.log").read_text()
     assert (load("tree.json"), site.spent()) == in_process()
     facts = json.loads(pathlib.Path("tree.json.study.json").read_text())
     assert facts["rounds"] == len(facts["seconds"]) == 4
