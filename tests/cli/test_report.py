@@ -350,8 +350,12 @@ def test_a_quick_report_loads_only_what_it_uses(frame, tmp_path):
     subprocess.run([sys.executable, "-c", script, *asked], cwd=tmp_path, check=True)
     assert (tmp_path / "report.html").exists()
     loaded = (tmp_path / "loaded").read_text().split()
+    # what dependencies load by themselves: old ones load more
+    script = "import sys, sklearn.base, narwhals, numba, scipy.special; print(*sys.modules)"
+    anyway = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    anyway = anyway.stdout.split()
     for name in ("pandas.core", "scipy.stats.distributions", "scipy.optimize", "sklearn.tree"):
-        assert name not in loaded
+        assert name not in loaded or name in anyway
     assert "sklearn.base" in loaded
 
 

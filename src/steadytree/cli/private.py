@@ -237,6 +237,8 @@ def show_ledger(
     """Show what was spent on which release, and what is left."""
     from steadytree.privacy.old_ledger import upgrade_ledger
 
+    if path is None:  # the lower bound of typer does not ask for it below a default command
+        raise ValueError("FILE is missing: name the ledger, as in the examples of --help.")
     if not path.exists():
         raise ValueError(f"{path}: no such ledger.")
     if upgrade:
