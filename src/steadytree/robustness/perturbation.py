@@ -362,8 +362,8 @@ class Perturbation:
         """Costs per column of a space, checked against it; columns that move one by one alone."""
         if not self.is_separate:
             raise UnsuitableDataError(
-                "the perturbation has change_cost, one_hot or together, which certify takes and "
-                "what is asked here does not: state it by radius or step_cost of single columns."
+                "only certify takes a perturbation with change_cost, one_hot or together: state "
+                "this one by radius or step_cost of single columns."
             )
         return self.all_moves(space)
 

@@ -24,7 +24,7 @@ from steadytree.distance.tree_distance import CollectionFacts, collection_facts,
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
-from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation
 from steadytree.stability.bootstrap import Sample, Settings
 from steadytree.stability.removal import fit_model
 from steadytree.stability.sensitivity import mean_interval
@@ -217,7 +217,6 @@ def refits(
 
 GRID = {"max_depth": [2, 3, 4, 5, 6], "min_samples_leaf": [5, 20]}
 STEADY_LEAVES = (8, 4, 12)
-NOISE_SHARE = 0.02  # of a column's range that the robust tree is made for
 ROBUST_NODES = 20  # a bound on its search that does not depend on the machine
 MOST_SPLITS = 150  # candidate splits of the robust tree
 SLOW, FEW = ("SteadyTreeClassifier", "RobustTreeClassifier"), 2  # fits of these

@@ -208,7 +208,7 @@ def _bins(x: NDArray[np.float64], known: NDArray[np.float64], n_bins: int) -> ND
 def _outliers(
     values: NDArray[np.float64], used: list[int], names: list[str]
 ) -> dict[str, Any] | None:
-    """The column whose default perturbation is largest against the spread of most of its values."""
+    """The column whose range is widest against the spread of most of its values."""
     found = []
     for j in used:
         x = values[~np.isnan(values[:, j]), j]
