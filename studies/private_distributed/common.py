@@ -1,5 +1,7 @@
 """What the scripts of this study share: published data, their schema, splits and models."""
 
+import csv
+import json
 import pathlib
 import sys
 import tempfile
@@ -30,6 +32,43 @@ COLUMNS = {
 }
 
 
+class Runs:
+    """Finished fits in a file, one a line, as text; those of other settings are refused.
+
+    The first `n_keys` values of a line tell the fit. A line that a killed run left unfinished is
+    dropped.
+    """
+
+    def __init__(self, path, settings, n_keys, head=()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._n_keys, noted = path, n_keys, path.with_suffix(".json")
+        if noted.exists() and json.loads(noted.read_text()) != settings:
+            raise SystemExit(
+                f"{path} was made with {noted.read_text().strip()}, this command has "
+                f"{json.dumps(settings)}: go on with the old settings, or name another --out."
+            )
+        noted.write_text(json.dumps(settings) + "\n")
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+        whole = whole or ",".join(head)
+        path.write_text(whole + "\n" if whole else "")
+        self.rows = [tuple(row) for row in csv.reader(whole.splitlines())][bool(head) :]
+        self._done = {row[:n_keys]: row[n_keys:] for row in self.rows}
+
+    def __contains__(self, key):
+        return tuple(map(str, key)) in self._done
+
+    def find(self, key):
+        """What was measured, or None."""
+        return self._done.get(tuple(map(str, key)))
+
+    def add(self, key, found):
+        row = tuple(map(str, (*key, *found)))
+        with self._path.open("a", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(row)
+        self.rows.append(row)
+        self._done[row[: self._n_keys]] = row[self._n_keys :]
+
+
 def at_hand(folder, *names):
     """Whether all files of a set are there with their columns; a line tells what is expected."""
     return all(read_set(folder, name, *COLUMNS[name], 0) is not None for name in names)
@@ -58,10 +97,17 @@ def public_schema(frame, y):
     return Schema(bounds, categories, np.unique(y).tolist(), kinds, missing, names)
 
 
-def split(n_rows, seed, share=1.0):
-    """Rows to learn from, four in five or a share of them, and the others."""
-    order = np.random.default_rng(seed).permutation(n_rows)
-    n_train = int(0.8 * n_rows)
+def split(n_rows, seed, share=1.0, train=0.8, fixed=None):
+    """Rows to learn from, four in five or a share of them, and the others.
+
+    Where `fixed` is told, the first so many rows are those to learn from, as a set was published.
+    """
+    random = np.random.default_rng(seed)
+    if fixed:
+        order = np.r_[random.permutation(fixed), np.arange(fixed, n_rows)]
+    else:
+        order = random.permutation(n_rows)
+    n_train = fixed or int(train * n_rows)
     return order[: max(int(share * n_train), 20)], order[n_train:]
 
 

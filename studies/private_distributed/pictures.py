@@ -87,14 +87,21 @@ def _panel(axis, found, name, methods, holders, column):
     cart = found.get((name, "cart", 0.0, 1, 1.0))
     if cart is not None and column in (TEST, TRAIN):
         axis.axhline(cart[:, column].mean(), color="grey", label="CART, not private")
+    _over_epsilon(axis, found)
+
+
+def _over_epsilon(axis, found):
+    """A logarithmic axis; `found` tells whether it goes on to 512."""
+    ticks = [0.1, 1, 8, 64, 512] if any(8 < key[2] < NO_NOISE for key in found) else [0.1, 1, 8]
     axis.set_xscale("log")
-    axis.set_xticks([0.1, 1, 8], ["0.1", "1", "8"])
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
 
 
 def _sizes(found, names, folder):
     """Figures 3 and 6: accuracy against epsilon for parts of the training rows."""
     methods = (("gibbs", 1), ("delegate", 4), *((m, 1 if m == "topdown" else 4) for m in TOP_DOWN))
+    methods = [pair for pair in methods if any(key[1] == pair[0] for key in found)]
     for number, what, column in (("3", "test", TEST), ("6", "training", TRAIN)):
         figure, axes = _grid(len(methods), names)
         for row, (method, holders) in enumerate(methods):
@@ -111,9 +118,7 @@ def _sizes(found, names, folder):
                     if calm is not None:
                         axis.axhline(calm[:, column].mean(), color=f"C{colour}", linewidth=0.8)
                     _line(axis, points, column, ":", f"C{colour}", MARKS[colour], label)
-                axis.set_xscale("log")
-                axis.set_xticks([0.1, 1, 8], ["0.1", "1", "8"])
-                axis.minorticks_off()
+                _over_epsilon(axis, found)
             alone = "" if holders == 1 else f", {holders} holders"
             axes[row][0].set_ylabel(f"{method}{alone}:\n{what} accuracy, %")
         for place, name in enumerate(names):
@@ -123,6 +128,8 @@ def _sizes(found, names, folder):
 
 
 def _line(axis, points, column, style, colour, mark, label):
+    if not points:
+        return
     xs = sorted(points)
     means = np.array([points[x][:, column].mean() for x in xs])
     low = np.array([points[x][:, column].min() for x in xs])
@@ -141,6 +148,7 @@ def _finish(figure, axes, path):
     for row in axes:
         # one legend a row: the lines mean the same in all of its panels
         place = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
-        row[-1].legend(fontsize=7, handlelength=4, **place)
+        if row[-1].get_legend_handles_labels()[0]:
+            row[-1].legend(fontsize=7, handlelength=4, **place)
     figure.savefig(path, dpi=100)
     plt.close(figure)

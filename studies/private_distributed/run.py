@@ -1,19 +1,21 @@
 """Figures of private-distributed, its mechanisms corrected, with whole-tree draws beside them.
 
     python studies/private_distributed/run.py [--data FOLDER] [--out FOLDER] [--repeats 3]
-        [--sets adult bank] [--figures 1 2 3] [--minutes 10] [--quick]
+        [--sets adult bank] [--figures 1 2 3] [--minutes 10] [--quick | --full]
+
+`--full` is the paper's protocol for its three algorithms: all rows, its split classes, entropy,
+M = 512, epsilon from 1/8 to 512, half of it for the leaves, nine rows in ten to learn from (60,000
+of MNIST's 70,000, as published), two classes of KDDCup; 10 repeats, where the paper has 100.
 
 FOLDER holds NAME.csv.gz files with the label in the last column, `target`; by default the one that
 STEADYTREE_DATA names. Sets that are absent are left out. Every finished fit is kept in the output
 folder, so a run that was stopped, or whose minutes were over, goes on where it was. Writes
 results.txt and the figures 1 (leaf share), 2 and 5 (privacy curves, tree sizes), 3 and 6 (training
-size). `--quick` needs no folder. Noise is seeded and repeated fits cost nothing here: these are
+size). `--quick` takes scikit-learn's breast cancer and needs no folder. Noise is seeded and repeated fits cost nothing here: these are
 published data.
 """
 
 import argparse
-import csv
-import json
 import os
 import pathlib
 import sys
@@ -22,7 +24,8 @@ from functools import partial
 from itertools import chain, product
 
 import numpy as np
-from common import at_hand, public_schema, read, several, single, split
+import topdown
+from common import Runs, at_hand, public_schema, read, several, single, split
 from pictures import TOP_DOWN, draw_all
 from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
@@ -44,46 +47,14 @@ SIZES, SIZE_EPSILONS = (0.01, 0.05, 0.1, 1.0), (0.1, 1.0, 8.0)
 ALONE = ("gibbs", "greedy", "topdown")
 HOLDERS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum")
 NO_NOISE = 1e6  # the largest epsilon there is: next to no noise
+# the paper's protocol
+PAPER = {"criterion": "entropy", "max_splits": 512, "error": 0.1, "budget": "decay"}
+PAPER |= {"leaf_share": 0.5}
+PAPER_EPSILONS = tuple(2.0**k for k in range(-3, 10))
+FIXED = {"mnist-blocks": 60_000}  # rows to learn from where the set is published in two parts
 KEY = ("figure", "set", "method", "epsilon", "holders", "size", "seed")
 COLUMNS = (*KEY, "test", "train", "depth", "nodes", "seconds")
 QUICK_ROWS = 3_000
-
-
-class Runs:
-    """Finished fits in a file, one a line; those of other settings are refused."""
-
-    def __init__(self, path, settings):
-        self.path, self.rows = path, []
-        noted = path.with_suffix(".json")
-        if noted.exists() and json.loads(noted.read_text()) != settings:
-            raise SystemExit(
-                f"{path} was made with {noted.read_text().strip()}, this command has "
-                f"{json.dumps(settings)}: continue with the old settings, or name another --out."
-            )
-        noted.write_text(json.dumps(settings) + "\n")
-        if path.exists():
-            with path.open(newline="") as file:
-                self.rows = [tuple(row) for row in csv.reader(file)][1:]
-        else:
-            self._append(COLUMNS)
-        self._done = {row[: len(KEY)]: row[len(KEY) :] for row in self.rows}
-
-    def has(self, key):
-        return tuple(map(str, key)) in self._done
-
-    def find(self, key):
-        """What was measured, or None."""
-        return self._done.get(tuple(map(str, key)))
-
-    def add(self, key, found):
-        row = tuple(map(str, (*key, *found)))
-        self._append(row)
-        self.rows.append(row)
-        self._done[row[: len(KEY)]] = row[len(KEY) :]
-
-    def _append(self, row):
-        with self.path.open("a", newline="") as file:
-            csv.writer(file).writerow(row)
 
 
 class Cart:
@@ -106,8 +77,34 @@ def predict(model, values):
     """Answers for rows as a schema reads them, which is done once for all models."""
     if isinstance(model, Cart):
         return model.predict(values)
-    tree = model.tree_
+    tree = getattr(model, "tree_", model)
     return tree.classes[tree.label[tree.apply_encoded(values)]]
+
+
+def published(name, schema, epsilon, method, size=1.0, figure="2", **changes):
+    """One setting of the paper's protocol; `changes` are told in its name."""
+    alone, how = method == "topdown", PAPER | changes
+    fit = topdown.one_machine if alone else topdown.several
+    used = (topdown.N_BINS.get(name, 11), how)
+
+    def make(X, y, seed):
+        return fit("rnm" if alone else method, schema, epsilon, seed, *used, X, y)[0]
+
+    told = " ".join([method, *map(str, changes.values())])
+    return figure, told, epsilon, 1 if alone else 4, size, make
+
+
+def as_published(name, schema, figure):
+    """Figures 2 and 5, 1 and 4, or 3 and 6 with the paper's settings."""
+    if figure == "1":
+        for epsilon, budget, share in product(SHARE_EPSILONS, ("decay", "uniform"), SHARES):
+            for method in TOP_DOWN:
+                more = {"figure": "1", "budget": budget, "leaf_share": share}
+                yield published(name, schema, epsilon, method, **more)
+        return
+    for epsilon, size in product((*PAPER_EPSILONS, NO_NOISE), SIZES if figure == "3" else (1.0,)):
+        for method in TOP_DOWN:
+            yield published(name, schema, epsilon, method, size, figure)
 
 
 def curves(schema):
@@ -147,16 +144,16 @@ def sizes(schema):
 FIGURES = {"2": curves, "1": leaf_shares, "3": sizes}
 
 
-def measure(data, values, make, size, seed):
+def measure(data, values, make, size, seed, cut=(0.8, None)):
     """Test and training accuracy in percent, depth, nodes and seconds of CPU of one fit."""
     frame, y = data
-    train, test = split(len(y), seed, size)
+    train, test = split(len(y), seed, size, *cut)
     start = time.process_time()
     model = make(frame.iloc[train], y[train], seed)
     seconds = time.process_time() - start
     found = [
         round(100 * float((predict(model, values[rows]) == y[rows]).mean()), 4)
-        for rows in (test[:20_000], train[:20_000])
+        for rows in (test, train[:20_000])
     ]
     tree = getattr(model, "tree_", model)
     return *found, tree.depth, tree.n_nodes, round(seconds, 3)
@@ -166,15 +163,21 @@ def study(name, data, runs, asked, seed):
     """Fit what is not yet fitted of one repeat; False where the time was over before that."""
     schema = public_schema(*data)
     values = schema.encode(data[0])
-    settings = chain(*(FIGURES[figure](schema) for figure in asked.figures))
+    cut = (0.9, FIXED.get(name)) if asked.full else (0.8, None)
+    settings = chain(
+        *(
+            as_published(name, schema, figure) if asked.full else FIGURES[figure](schema)
+            for figure in asked.figures
+        )
+    )
     for figure, method, epsilon, holders, size, make in settings:
         key = (figure, name, method, epsilon, holders, size, seed)
-        if runs.has(key) or method.split()[0] not in asked.methods:
+        if key in runs or method.split()[0] not in asked.methods:
             continue
         if time.process_time() > 60 * asked.minutes:
             return False
         # all rows: the fit of figure 2 is the same
-        found = runs.find(("2", *key[1:])) or measure(data, values, make, size, seed)
+        found = runs.find(("2", *key[1:])) or measure(data, values, make, size, seed, cut)
         runs.add(key, found)
         print(*key, *found, file=sys.stderr, flush=True)
     return True
@@ -190,10 +193,13 @@ def load(folder, name, most):
 
 
 def sets_at_hand(asked):
-    """Every wanted set that is there; scikit-learn's breast cancer where no folder is named."""
-    if asked.data is None:
+    """Every wanted set that is there; scikit-learn's breast cancer where nothing is asked for."""
+    if asked.sets is None:
         frame, y = load_breast_cancer(return_X_y=True, as_frame=True)
         return {"breast-cancer": (frame, y.to_numpy())}
+    if asked.full:
+        there = [name for name in asked.sets if at_hand(asked.data, *topdown.FILES[name])]
+        return {name: topdown.load(asked.data, name, float("inf")) for name in there}
     there = [name for name in asked.sets if at_hand(asked.data, name)]
     most = dict.fromkeys(there, QUICK_ROWS) if asked.quick else SETS
     return {name: load(asked.data, name, most[name]) for name in there}
@@ -205,17 +211,27 @@ def read_arguments():
         "--data", type=pathlib.Path, default=os.environ.get("STEADYTREE_DATA") or None
     )
     parser.add_argument("--out", type=pathlib.Path, default="private_distributed_out")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--sets", nargs="*", default=[*SETS], choices=SETS)
+    parser.add_argument("--repeats", type=int, help="3; 10 with --full")
+    known = [*dict.fromkeys([*SETS, *topdown.FILES])]
+    parser.add_argument("--sets", nargs="*", choices=known, help="some of the sets; all")
     parser.add_argument("--figures", nargs="*", default=[*FIGURES], choices=FIGURES)
     known = [*ALONE, *HOLDERS, "cart"]
     parser.add_argument("--methods", nargs="*", default=known, choices=known)
     parser.add_argument(
         "--minutes", type=float, default=float("inf"), help="CPU time to stop after"
     )
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows, two repeats")
+    much = parser.add_mutually_exclusive_group()
+    much.add_argument("--quick", action="store_true", help="scikit-learn's data, two repeats")
+    much.add_argument("--full", action="store_true", help="the paper's protocol, 10 repeats")
     asked = parser.parse_args()
-    if not (asked.quick and asked.data is None) and not (asked.data and asked.data.is_dir()):
+    sets = topdown.FILES if asked.full else SETS
+    if not asked.quick:
+        asked.sets = asked.sets or [*sets]
+    unknown = [name for name in asked.sets or () if name not in sets]
+    if unknown:
+        parser.error(f"there is no set {unknown[0]!r} here: choose some of {', '.join(sets)}.")
+    asked.repeats = asked.repeats or (10 if asked.full else 3)
+    if asked.sets is not None and not (asked.data and asked.data.is_dir()):
         parser.error("--data must name a folder with NAME.csv.gz files, or take --quick.")
     if asked.quick:
         asked.repeats = min(asked.repeats, 2)
@@ -227,7 +243,8 @@ def main():
     asked = read_arguments()
     asked.out.mkdir(parents=True, exist_ok=True)
     data = sets_at_hand(asked)
-    runs = Runs(asked.out / "runs.csv", {"rows": QUICK_ROWS if asked.quick else SETS})
+    rows = QUICK_ROWS if asked.quick else PAPER if asked.full else SETS
+    runs = Runs(asked.out / "runs.csv", {"rows": rows}, len(KEY), COLUMNS)
     # all sets before the next repeat, so that a run that ends early has something of each
     for seed, name in product(range(asked.repeats), data):
         if not study(name, data[name], runs, asked, seed):

@@ -11,7 +11,6 @@ same command goes on where it stopped. Noise is seeded: nothing here is private.
 """
 
 import argparse
-import csv
 import json
 import pathlib
 import sys
@@ -20,7 +19,7 @@ import time
 from itertools import pairwise, product
 
 import numpy as np
-from common import at_hand, public_schema, read, share_out
+from common import Runs, at_hand, public_schema, read, share_out
 
 from steadytree.federated.answer_store import AnswerStore
 from steadytree.federated.gateway import Gateway
@@ -111,37 +110,12 @@ def measure(data, schema, values, method, epsilon, seed, n_bins, limits):
     return *right, tree.depth, tree.n_leaves, *sent, round(seconds, 3)
 
 
-class Runs:
-    """Finished fits in a file, one a line, all with the same settings."""
-
-    def __init__(self, folder, settings):
-        folder.mkdir(parents=True, exist_ok=True)
-        self._path, noted = folder / "topdown.csv", folder / "topdown.json"
-        self.found = {}
-        if noted.exists() and json.loads(noted.read_text()) != settings:
-            raise SystemExit(
-                f"{noted} says {noted.read_text().strip()}, this command {json.dumps(settings)}: "
-                "continue with the old settings, or name another --out."
-            )
-        noted.write_text(json.dumps(settings) + "\n")
-        if self._path.exists():
-            for row in csv.reader(self._path.open(newline="")):
-                self.found[tuple(row[: len(KEY)])] = [float(n) for n in row[len(KEY) :]]
-
-    def __contains__(self, key):
-        return tuple(map(str, key)) in self.found
-
-    def add(self, key, numbers):
-        with self._path.open("a", newline="") as file:
-            csv.writer(file).writerow((*key, *numbers))
-        self.found[tuple(map(str, key))] = list(map(float, numbers))
-
-
 def table(runs, settings):
     """Means, standard errors, and whether RNM >= LocalRNM >= NoisyCounts, as text."""
     groups = {}
-    for (name, method, epsilon, seed), numbers in runs.found.items():
-        groups.setdefault((name, float(epsilon)), {}).setdefault(method, {})[seed] = numbers
+    for name, method, epsilon, seed, *numbers in runs.rows:
+        own = groups.setdefault((name, float(epsilon)), {}).setdefault(method, {})
+        own[seed] = [float(number) for number in numbers]
     lines = [json.dumps(settings), "", f"{'set':13}{'eps':>6}  {'method':13}" + HEAD]
     verdicts = []
     for name, epsilon in sorted(groups):
@@ -200,7 +174,7 @@ def main():
     limits |= {"leaf_share": asked.leaf_share, "max_splits": asked.max_splits, "error": 0.1}
     TopDown(**limits)
     settings = {**limits, "rows": asked.rows}
-    runs = Runs(asked.out, settings)
+    runs = Runs(asked.out / "topdown.csv", settings, len(KEY))
     there = [name for name in asked.sets if at_hand(asked.data, *FILES[name])]
     data = {name: load(asked.data, name, asked.rows) for name in there}
     schemas = {name: public_schema(*data[name]) for name in there}
@@ -215,8 +189,9 @@ def main():
             print("the minutes are over: run the same command again to go on")
             break
         how = (method, epsilon, seed, N_BINS.get(name, 11), limits)
-        runs.add(key, measure(data[name], schemas[name], values[name], *how))
-        print(*key, *runs.found[tuple(map(str, key))], file=sys.stderr, flush=True)
+        found = measure(data[name], schemas[name], values[name], *how)
+        runs.add(key, found)
+        print(*key, *found, file=sys.stderr, flush=True)
     (asked.out / "topdown.txt").write_text(table(runs, settings))
     print((asked.out / "topdown.txt").read_text())
 

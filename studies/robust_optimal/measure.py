@@ -52,7 +52,7 @@ def proof(X, y, asked, time_limit, own_split=False):
         "majority": model.majority_,
         "proven": model.proven_,
         "gap": model.optimality_gap_,
-        "seconds": round(at_proof[0] if model.proven_ else time.process_time() - start, 4),
+        "seconds": round(at_proof[0] if at_proof else time.process_time() - start, 4),
     }
 
 

@@ -1,9 +1,12 @@
 """Figures 2 to 4 of robust-optimal: proofs over time, and what robustness gains under shifts.
 
-``python studies/robust_optimal/run.py [proofs] [gains] [stages] [figures] [--quick | --large]
-[--minutes 10] [--out robust_optimal_out]``. Finished instances are kept in the folder `out` as
-lines of JSON, so that a run that was stopped goes on; ``--minutes`` ends it after so many minutes
-of CPU time. `figures` prints the tables and draws the figures from what is there.
+``python studies/robust_optimal/run.py [proofs] [gains] [stages] [figures] [--quick | --full]
+[--sets monks-1 car] [--depths 2 3] [--minutes 10] [--out robust_optimal_out]``. ``--full`` is the
+paper's grid: 12 sets, depths 2 to 5, four means, seven confidences and the plain tree, a split of
+the rows for each instance, 7,200 s an instance (``--seconds 2``: fewer). Finished instances are
+kept in the folder `out` as lines of JSON, so that a run that was stopped goes on; ``--minutes``
+ends it after so many minutes of CPU time. `figures` prints the tables and draws the figures from
+what is there.
 """
 
 import argparse
@@ -11,7 +14,7 @@ import pathlib
 import time
 
 import numpy as np
-from instances import MADE, available, draw_certainty, finished, has_data, load
+from instances import MADE, SETS, TWELVE, available, draw_certainty, finished, has_data, load
 from measure import gain, proof
 from one_stage import best_one_stage
 
@@ -35,14 +38,16 @@ DEFAULT = {
     "confidences": CONFIDENCES,
     "means": MEANS,
     "time_limit": 2,
+    "own_split": False,
 }
-LARGE = DEFAULT | {"names": None, "time_limit": 300}
+FULL = DEFAULT | {"names": TWELVE, "time_limit": 7200, "own_split": True}
 QUICK = {
     "names": ("monks-1", "monks-3", "hayes-roth"),
     "depths": (2, 3),
     "confidences": (0.75, 0.85, 0.95),
     "means": (0.8,),
     "time_limit": 20,
+    "own_split": False,
 }
 
 
@@ -55,9 +60,9 @@ class OutOfTime(Exception):
 
 def instances_of(settings):
     """Every combination of set, depth, mean certainty and confidence."""
-    for name in available(settings["names"]) if settings["names"] else available():
+    for name in available(settings["names"]):
         for depth in settings["depths"]:
-            if depth > 4 and name not in DEEP:
+            if depth > 4 and name not in DEEP and settings["names"] == DEFAULT["names"]:
                 continue
             for mean in settings["means"]:
                 for confidence in settings["confidences"]:
@@ -72,7 +77,8 @@ def proofs(settings, results, check):
             continue
         check()
         if asked["depth"] not in warm:  # compilation is left out, and takes long the first time
-            proof(*load(MADE[0]), asked | {"confidence": 0.75}, 60)
+            for confidence in (0.75, 1.0):
+                proof(*load(MADE[0]), asked | {"confidence": confidence}, 60)
             warm[asked["depth"]] = True
         own = settings["own_split"]
         found = proof(*load(asked["set"]), asked, settings["time_limit"], own)
@@ -92,7 +98,7 @@ def gains(settings, results, check):
 def stages(settings):
     """Print the best trees of depth 2 decided before the shift beside those decided after it."""
     print("rows kept in the worst case by the best tree of depth 2: one stage, two stages, rows")
-    for name in available(settings["names"]) if settings["names"] else MADE:
+    for name in available(settings["names"]):
         X, y = load(name)
         if X.shape[1] > 6:
             continue
@@ -129,8 +135,12 @@ def figures(settings, results, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; all")
-    parser.add_argument("--quick", action="store_true", help="few small sets; needs no data")
-    parser.add_argument("--large", action="store_true", help="every set, 300 s an instance: days")
+    much = parser.add_mutually_exclusive_group()
+    much.add_argument("--quick", action="store_true", help="few small sets; needs no data")
+    much.add_argument("--full", action="store_true", help="the paper's grid, 7,200 s an instance")
+    parser.add_argument("--sets", nargs="*", choices=SETS, help="some of the sets")
+    parser.add_argument("--depths", nargs="*", type=int, choices=(2, 3, 4, 5), help="some of them")
+    parser.add_argument("--seconds", type=float, help="of CPU time an instance may take")
     parser.add_argument(
         "--split-per-instance",
         action="store_true",
@@ -145,14 +155,18 @@ def main():
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}: choose some of {', '.join(PARTS)}")
-    settings = QUICK if options.quick else LARGE if options.large else DEFAULT
+    settings = QUICK if options.quick else FULL if options.full else DEFAULT
+    asked = {"names": options.sets, "depths": options.depths, "time_limit": options.seconds}
+    settings = settings | {
+        name: tuple(v) if isinstance(v, list) else v for name, v in asked.items() if v
+    }
     if options.confidences:
         settings = settings | {"confidences": tuple(c for c in options.confidences if c < 1)}
     settings = settings | {
-        "own_split": options.split_per_instance,
+        "own_split": options.split_per_instance or settings["own_split"],
         "proof_confidences": options.confidences or (*settings["confidences"], 1.0),
     }
-    if options.quick and not has_data():
+    if options.quick and not options.sets and not has_data():
         settings = settings | {"names": MADE}
     shared = {"time_limit": settings["time_limit"], "own_split": settings["own_split"]}
     results = finished(options.out / "cells.jsonl", shared)  # whatever set, depth or confidence

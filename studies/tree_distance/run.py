@@ -2,7 +2,7 @@
 
 ``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence]
 [regulariser] [--quick] [--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA.
-``--first`` stays with breast cancer, which needs none. What a part prints of a set is kept in the
+``--first`` and ``--quick`` stay with breast cancer, which needs none. What a part prints of a set is kept in the
 output folder, so a stopped run goes on where it was. `results.txt` holds what was printed.
 """
 
@@ -42,7 +42,7 @@ def main(arguments=None):
     """Run the parts that were asked for, all of them by default."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(STUDIES)}; all")
-    parser.add_argument("--quick", action="store_true", help="few splits and small collections")
+    parser.add_argument("--quick", action="store_true", help="breast cancer, few splits, small collections")
     parser.add_argument("--first", action="store_true", help="breast cancer only")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tree_distance_out"))
     asked = parser.parse_args(arguments)
@@ -51,7 +51,7 @@ def main(arguments=None):
         parser.error(f"there is no part {unknown[0]!r}: choose some of {', '.join(STUDIES)}")
     results = finished(asked.out / "results.jsonl", {"quick": asked.quick})
     for study in asked.parts or STUDIES:
-        for name, X, y in islice(data_sets(), 1 if asked.first else None):
+        for name, X, y in islice(data_sets(), 1 if asked.first or asked.quick else None):
             kept = results.find(part=study, set=name)
             if kept is None:
                 text = measured(study, name, X, y, asked)
