@@ -44,7 +44,13 @@ def write_claims(app):
         found = ClaimList.load(path.parent)
         name = path.parent.name
         lines = [f"# {name.replace('_', ' ').capitalize()}", "", f"{found.paper}.", ""]
-        lines += [found.summary(), "", f"Measured by `{found.command}`.", "", *found.table(), ""]
+        lines += [
+            found.summary(),
+            "",
+            f"Measured by `{found.command}`. Of the paper's protocol:",
+            "",
+        ]
+        lines += [*found.protocol_table(), "", *found.table(), ""]
         (pages / f"{name}.md").write_text("\n".join(lines), "utf-8")
 
 

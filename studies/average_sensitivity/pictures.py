@@ -29,7 +29,7 @@ def over_epsilon(cells, title, path):
             _curve(panel, own, name, colour, _label(removed))
         panel.set(xscale="log", xlabel="epsilon", title=label)
         panel.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(frameon=False, title="rows removed")
+    axes[0].legend(frameon=False, title="rows removed", loc="upper right", bbox_to_anchor=(1, 0.92))
     figure.suptitle(title)
     _save(figure, path)
 
@@ -81,7 +81,7 @@ def frequent_trees(rows, title, names, path):
             model = to_sklearn(tree)
             own = getattr(model, "feature_names_in_", names)
             short = [name.replace(" ", "\n", 1).replace("_", "\n", 1) for name in own]
-            how = {"impurity": False, "label": "none", "precision": 2, "fontsize": 7}
+            how = {"impurity": False, "label": "none", "precision": 3, "fontsize": 7}
             plot_tree(model, feature_names=short, ax=panel, **how)
             panel.set_title(caption, fontsize=13)
     figure.suptitle(title)

@@ -140,7 +140,7 @@ def _line(axis, points, column, style, colour, mark, label):
 
 
 def _grid(n_rows, names):
-    size = (3.4 * len(names) + 0.6, 2.7 * n_rows + 0.5)
+    size = (3.4 * len(names) + 2.8, 2.7 * n_rows + 0.5)  # with the legends beside the panels
     return plt.subplots(n_rows, len(names), figsize=size, squeeze=False, layout="constrained")
 
 

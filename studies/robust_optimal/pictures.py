@@ -33,6 +33,8 @@ def proofs(cells, time_limit, path):
         axes[1].step(gaps, range(1, len(gaps) + 1), where="post", color=colour)
     axes[0].set(xscale="log", xlabel="CPU seconds to the proof", ylabel="instances")
     axes[1].set(xlabel=f"gap in % after {time_limit:g} s")
+    if all(cell["proven"] for cell in cells):
+        axes[1].text(0.5, 0.5, "all proven", ha="center", transform=axes[1].transAxes)
     axes[1].set_xlim(left=0)
     axes[0].set_ylim(bottom=0)
     axes[0].legend(frameon=False, title="confidence")

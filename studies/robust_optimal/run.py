@@ -132,7 +132,7 @@ def figures(settings, results, folder):
             pictures.gains(gained, kind, folder / f"figure-{number}-gain-{kind}.png")
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; all")
     much = parser.add_mutually_exclusive_group()
@@ -151,7 +151,7 @@ def main():
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="of CPU time")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("robust_optimal_out"))
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}: choose some of {', '.join(PARTS)}")

@@ -22,6 +22,7 @@ from tables import (
     PAIRS,
     bound_table,
     comparison_table,
+    count_table,
     cut_table,
     error_table,
     figure_table,
@@ -180,6 +181,8 @@ def show(cells, names, seeds, asked):
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
         print(error_table(ran, methods), end="\n\n")
+        if {"published", "CART", "RobDT", "LCPA"} <= {*methods}:
+            print(count_table(ran), end="\n\n")
         planes = [c for c in ran if c.get("er_moved") is not None]
         if planes:
             print(plane_table(planes), end="\n\n")

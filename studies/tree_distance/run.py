@@ -2,8 +2,9 @@
 
 ``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence]
 [regulariser] [--quick] [--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA.
-``--first`` and ``--quick`` stay with breast cancer, which needs none. What a part prints of a set is kept in the
-output folder, so a stopped run goes on where it was. `results.txt` holds what was printed.
+``--first`` and ``--quick`` stay with breast cancer, which needs none. What a part prints of a set
+is kept in the output folder, so a stopped run goes on where it was. `results.txt` holds what was
+printed.
 """
 
 import argparse
@@ -30,10 +31,10 @@ STUDIES = {
     "regulariser": regulariser.study,
 }
 QUICK = {
-    "frontier": {"n_splits": 2, "n_trees": 20},
-    "shallow": {"n_splits": 2, "n_trees": 20},
+    "frontier": {"n_splits": 2, "n_trees": 12},
+    "shallow": {"n_splits": 2, "n_trees": 12},
     "sensitivity": {"n_repeats": 1, "n_moves": 3},
-    "sequence": {"n_splits": 1, "n_batches": 4},
+    "sequence": {"n_splits": 1, "n_batches": 3},
     "regulariser": {"n_splits": 1},
 }
 
@@ -42,7 +43,7 @@ def main(arguments=None):
     """Run the parts that were asked for, all of them by default."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(STUDIES)}; all")
-    parser.add_argument("--quick", action="store_true", help="breast cancer, few splits, small collections")
+    parser.add_argument("--quick", action="store_true", help="breast cancer, few splits")
     parser.add_argument("--first", action="store_true", help="breast cancer only")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tree_distance_out"))
     asked = parser.parse_args(arguments)

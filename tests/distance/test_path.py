@@ -131,6 +131,18 @@ def test_equals_the_definition_on_300_pairs_with_categories():
     assert with_categories > 100
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_equation_1_is_a_metric_between_paths(seed):
+    """Lemma 1, on all paths of two trees with categories."""
+    a, b = random_pair(seed)
+    paths = [*literal_paths(a), *literal_paths(b)]
+    D = np.array([[literal_pair(p, q, a.space, 2.0, "label") for q in paths] for p in paths])
+    same = [[p[:4] == q[:4] for q in paths] for p in paths]
+    assert (D == D.T).all()
+    assert ((D == 0) == same).all()
+    assert (D[:, None, :] <= D[:, :, None] + D[None, :, :] + 1e-12).all()
+
+
 def test_surjective_matching_equals_a_linear_programme():
     for seed in range(60):
         a, b = random_pair(seed)

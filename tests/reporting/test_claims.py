@@ -3,6 +3,7 @@
 import ast
 import json
 import pathlib
+import re
 
 import pytest
 
@@ -90,6 +91,41 @@ def test_what_is_covered_can_be_checked(study):
             assert claim.test or claim.values or claim.command or "studies/" in claim.ours, claim
 
 
+NUMBER = r"(\d*\.?\d+)"
+
+
+def is_within_errors(claim):
+    """Whether values agree with printed ones, to two standard errors and half a printed digit."""
+    one_more = claim.id.endswith("RobDT")  # the paper counts the level of the leaves there
+    for name in ("IC", "accuracy", "ER", "depth"):
+        printed, error = re.search(rf"{name} {NUMBER}±{NUMBER}", claim.paper).groups()
+        ours, own = re.search(rf"{name} {NUMBER}(?: \(± {NUMBER}\))?", claim.ours).groups()
+        rounded = 0.005 + 2 * max(float(error), 0.0025)  # .00 stands for up to .005
+        apart = abs(float(ours) + (one_more and name == "depth") - float(printed))
+        if apart > (rounded**2 + (2 * float(own or 0)) ** 2) ** 0.5:
+            return False
+    return True
+
+
+def test_rows_of_the_tables_of_separation_are_the_same_where_they_agree():
+    rows = [c for c in claims_of("separation").claims if c.id.startswith("Tables 3 to 6, ")]
+    measured = [claim for claim in rows if claim.verdict in ("same", "better", "differs")]
+    assert len(rows) == 52
+    assert len(measured) > 35
+    for claim in measured:
+        assert (claim.verdict == "same") == is_within_errors(claim), claim
+
+
+def test_every_study_tells_what_of_the_protocol_was_run(study):
+    found = claims_of(study)
+    assert len(found.protocol) >= 3
+    assert all(all(part.values()) for part in found.protocol)
+    assert f"left: {found.protocol[0]['left']}" in "\n".join(found.lines())
+    page = study_page("a", "b", ["text"], [], claims=found)
+    assert page.count('<td data-label="left">') == len(found.protocol)
+    assert len(found.protocol_table()) == 2 + len(found.protocol)
+
+
 def test_values_are_those_of_the_results():
     """One of each form of table, by hand."""
     found = {claim.id: claim.ours for claim in claims_of("average_sensitivity").claims}
@@ -138,6 +174,9 @@ def test_a_broken_list_is_refused(tmp_path):
     one = '[[claim]]\nid = "a"\nwhere = "1"\npaper = "b"\nverdict = "same"\n'
     (tmp_path / "claims.toml").write_text(lines + one + one)
     with pytest.raises(ValueError, match="stands there twice"):
+        ClaimList.load(tmp_path)
+    (tmp_path / "claims.toml").write_text(lines + one + '[[protocol]]\ntable = "1"\n')
+    with pytest.raises(ValueError, match="a protocol has table, paper, run, left, in this order"):
         ClaimList.load(tmp_path)
     (tmp_path / "claims.toml").write_text(lines + one + 'values = { x = "no > 1" }\n')
     with pytest.raises(ValueError, match="'no > 1' is not in the results"):

@@ -102,6 +102,9 @@ def test_too_few_rows_and_text():
         ParetoTreeRegressor(n_trees=2).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
     with pytest.raises(ValueError, match="could not convert string to float"):
         ParetoTreeRegressor(n_trees=2).fit([["a"]] * 9, range(9))
+    for labels in (["no", "yes"] * 5, np.array(["no", "yes"] * 5, object)):
+        with pytest.raises(ValueError, match="y holds texts and no numbers: use ParetoTreeClassi"):
+            ParetoTreeRegressor(n_trees=2).fit(np.zeros((10, 1)), labels)
 
 
 def test_the_frontier_is_drawn(model):

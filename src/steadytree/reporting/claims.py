@@ -14,6 +14,7 @@ FILE, RESULTS = "claims.toml", "results.txt"
 # a number with its unit, and what stands in parentheses behind it, such as its interval
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*)?\.?\d+(?:e[-+]?\d+)?%?(?: ?\([^)|]*\))?")
 HEAD = ("claim", "section", "paper", "ours", "verdict", "test")
+PROTOCOL = ("table", "paper", "run", "left")
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class ClaimList:
     paper: str
     command: str
     claims: tuple[Claim, ...]
+    # of each table or figure: the paper's protocol, what of it was run, and what is left
+    protocol: tuple[dict[str, str], ...] = ()
 
     @classmethod
     def load(cls, folder: Path) -> "ClaimList | None":
@@ -63,7 +66,10 @@ class ClaimList:
         double = [name for name, n in Counter(one.id for one in claims).items() if n > 1]
         if double:
             raise ValueError(f"{path}: claim {double[0]!r} stands there twice: rename one.")
-        return cls(found["paper"], found["command"], tuple(claims))
+        protocol = tuple(found.get("protocol", ()))
+        if any(tuple(part) != PROTOCOL for part in protocol):
+            raise ValueError(f"{path}: a protocol has {', '.join(PROTOCOL)}, in this order.")
+        return cls(found["paper"], found["command"], tuple(claims), protocol)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -80,12 +86,20 @@ class ClaimList:
 
     def table(self) -> list[str]:
         """A table in Markdown, one line a claim."""
-        rows = [HEAD, ("---",) * len(HEAD), *(_row(claim) for claim in self.claims)]
-        return ["| " + " | ".join(row) + " |" for row in rows]
+        return _markdown([HEAD, *(_row(claim) for claim in self.claims)])
+
+    def protocol_table(self) -> list[str]:
+        """A table in Markdown: what of the paper's protocol was run."""
+        return _markdown([PROTOCOL, *(tuple(part.values()) for part in self.protocol)])
 
     def lines(self) -> list[str]:
         """The claims as text for a terminal."""
         found = [self.paper, self.summary(), f"measured by: {self.command}"]
+        for part in self.protocol:
+            found += [
+                "",
+                *(f"{'' if name == 'table' else '  '}{name}: {part[name]}" for name in part),
+            ]
         for claim in self.claims:
             found += ["", f"{claim.id} (section {claim.where}): {claim.verdict}"]
             parts = {"paper": claim.paper, "ours": claim.ours, "reason": claim.reason}
@@ -97,7 +111,12 @@ class ClaimList:
         """Plain values for JSON."""
         claims = [{k: v for k, v in vars(one).items() if k != "values"} for one in self.claims]
         about = {"paper": self.paper, "command": self.command, "summary": self.summary()}
-        return {**about, "counts": self.counts, "claims": claims}
+        return {**about, "counts": self.counts, "protocol": self.protocol, "claims": claims}
+
+
+def _markdown(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    rows = [rows[0], ("---",) * len(rows[0]), *rows[1:]]
+    return ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def _filled(claim: Claim, lines: Sequence[str]) -> Claim:

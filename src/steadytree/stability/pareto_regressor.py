@@ -123,6 +123,8 @@ class ParetoTreeRegressor(FrontierMixin, RegressorMixin, BaseEstimator):
         """
         validate(self, PARAMETERS)
         check_select(self.select)
+        if isinstance(next(iter(np.ravel(np.asarray(y, object))), None), str):
+            raise ValueError("y holds texts and no numbers: use ParetoTreeClassifier for classes.")
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         if len(y) < LEAST_ROWS:
             raise UnsuitableDataError(
