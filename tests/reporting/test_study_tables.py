@@ -1,0 +1,227 @@
+"""Tables of the studies: every number of a few made-up cells worked out by hand."""
+
+import importlib
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.reporting.test_studies import loaded
+
+
+@pytest.fixture
+def module():
+    """A module of a study."""
+    inside = []
+
+    def load(name, part):
+        inside.append(loaded(name))
+        inside[-1].__enter__()
+        return importlib.import_module(part)
+
+    yield load
+    for one in inside:
+        one.__exit__(None, None, None)
+
+
+# ---- average sensitivity ----
+def sensitivity_cell(epsilon, removed, values, test):
+    return {
+        "epsilon": epsilon,
+        "removed": removed,
+        "sensitivity": values,
+        "sensitivity_features": [v / 2 for v in values],
+        "train_accuracy": [0.9, 0.8],
+        "test_accuracy": test,
+    }
+
+
+def test_sensitivities_have_student_intervals_over_samples(module):
+    tables = module("average_sensitivity", "tables")
+    cells = [
+        sensitivity_cell(0.0, 1, [0.02, 0.04], [0.9, 0.94]),
+        sensitivity_cell(0.1, 1, [0.01], [0.5]),
+        sensitivity_cell(0.316, 1, [0.01, 0.02], [0.9, 0.9]),
+        sensitivity_cell(0.316, 0.1, [0.2, 0.2], [None, None]),
+    ]
+    # 12.706 is Student's with one degree of freedom: .03 -+ 12.706 * .01, cut off at 0
+    lines = tables.table(cells).splitlines()
+    assert lines[2].split(" | ")[1:] == [
+        "0.0300 (0.0000 to 0.1571)", "", "0.0150 (0.0000 to 0.0785)", "0.8500", "0.9200 |",
+    ]  # fmt: skip
+    assert lines[4].split(" | ")[:3] == [
+        "| 0.316",
+        "0.0150 (0.0000 to 0.0785)",
+        "0.2000 (0.2000 to 0.2000)",
+    ]
+    assert tables.verdict(cells) == (
+        "epsilon 0.316 beside greedy: 0.50 of the sensitivity to one row, "
+        "+2.00 points of test accuracy lost"
+    )
+
+
+# ---- robust trees ----
+def proof(confidence, depth, seconds, gap=0.0, objective=9):
+    return {
+        "set": "one", "confidence": confidence, "depth": depth, "seconds": seconds,
+        "proven": gap == 0, "gap": gap, "objective": objective, "majority": 7,
+    }  # fmt: skip
+
+
+def test_shares_proven_count_what_was_not_proven(module):
+    tables = module("robust_optimal", "tables")
+    cells = [proof(0.5, 2, 0.05), proof(0.5, 3, 0.5), proof(0.5, 3, 1.9, 0.3, 7)]
+    cells += [proof(0.5, 3, 1.9, 0.1), proof(0.99, 2, 0.005)]
+    lines = tables.proofs(cells).splitlines()[1:]
+    assert lines[0].split("instances: ")[1] == (
+        "0.01s   0% 0.1s  25% 1s  50% 2s  50%; gap median 20.0% largest 30.0%; "
+        "majority not beaten 25%"
+    )
+    assert lines[1].endswith("0.01s 100% 0.1s 100% 1s 100% 2s 100%; all; majority not beaten 0%")
+    assert [line.split()[:3] for line in lines[2:]] == [
+        ["depth", "2", "2"], ["depth", "3", "3"], ["set", "one", "5"],
+    ]  # fmt: skip
+
+
+def test_gains_are_robust_less_plain_worst_before_average(module):
+    tables = module("robust_optimal", "tables")
+    cells = [
+        {"confidence": 0.85}
+        | {shift: [[60.0 + k, 80.0], [50.0, 81.0 - k]] for shift in tables.SHIFTS}
+        for k in range(5)
+    ]
+    line = tables.gains(cells).splitlines()[1]
+    assert line == (
+        " as expected confidence 0.85 : +12.00; +12.00 [+11.00 +13.00] (+10.00 to +14.00) "
+        "| +1.00; +1.00 [+0.00 +2.00] (-1.00 to +3.00)"
+    )
+
+
+# ---- separation ----
+def card(method, seed, nodes, accuracy, er, name="heart"):
+    found = {"set": name, "method": method, "seed": seed, "questions": nodes - 1, "nodes": nodes}
+    return found | {"accuracy": accuracy, "er": er, "depth": 3, "at05": accuracy / 2, "seconds": 2}
+
+
+def test_standard_errors_are_those_of_a_mean_over_splits(module):
+    tables = module("separation", "tables")
+    cells = [
+        card("CART", 0, 10, 0.8, 0.2),
+        card("CART", 1, 14, 0.9, None),
+        card("LCPA", 0, 3, 1, 1),
+    ]
+    assert tables.error_table(cells, ["CART", "LCPA"]).splitlines()[2:] == [
+        "| heart | CART | 2 | 12 (± 2) | 0.85 (± 0.05) | 0.2 | 3 (± 0) |",
+        "| heart | LCPA | 1 | 3 | 1 | 1 | 3 |",
+    ]
+    assert tables.means(cells[:2])[[0, 2, 3]] == pytest.approx([11, 0.85, 0.2])
+
+
+def test_sets_are_counted_on_which_the_published_card_is_ahead(module):
+    tables = module("separation", "tables")
+    cells = []
+    for name, own in (
+        ("heart", (5, 0.80, 0.3)),
+        ("bank", (9, 0.85, 0.496)),
+        ("adult", (2, 0.7, 0.1)),
+    ):
+        cells.append(card("published", 0, *own, name))
+        cells += [card(m, 0, 8, 0.82, er, name) for m, er in (("CART", 0.5), ("RobDT", 0.2))]
+        if name != "adult":
+            cells.append(card("LCPA", 0, 6, 0.78, 0.1, name))
+    # printed: heart 9.5 < 11.9, .82 of .82, .32 of .32; bank 8 < 8.9, .9 of .9, .5 of .5
+    assert tables.count_table(cells).splitlines()[2:] == [
+        "| ours | 2 | 1 | 1 | 2 |",
+        "| printed | 2 | 2 | 2 | 2 |",
+    ]
+
+
+def test_paired_differences_are_ours_less_the_others(module):
+    tables = module("separation", "tables")
+    ours, other = tables.PAIRS[0]
+    cells = [card(ours, s, 9, 0.9 + s / 100, 0.1) for s in range(3)]
+    cells += [card(other, s, 9, 0.8, 0.1) | {"seconds": 8} for s in range(3)]
+    line = tables.paired_table(cells).splitlines()[2].split(" | ")
+    half = 4.302653 * 0.01 / 3**0.5
+    assert line[3:6] == ["3", "+0.1100", f"{0.11 - half:+.4f} to {0.11 + half:+.4f}"]
+    assert line[6] == "+0.0550"
+    assert line[-1] == "4 |"
+
+
+# ---- tree distance ----
+def test_distances_are_in_percent_of_the_bound_of_the_deepest_tree(module):
+    frontier = module("tree_distance", "frontier")
+
+    class Deep:
+        depth = 3
+
+    names = ("Pareto, best AUC", "Pareto, least distance", "cross-validated CART")
+    kept = {name: [(0.9, 1.0 + k, None), (0.9, 3.0 + k, None)] for k, name in enumerate(names)}
+    # 2^3 (2 * 3 + 1) = 56
+    assert frontier.percent_line(kept, [Deep()]) == (
+        "distance in % of the bound at depth 3: Pareto, best AUC 3.571, "
+        "Pareto, least distance 5.357, cross-validated CART 7.143"
+    )
+    assert frontier._n_top(np.array([[0.5, 0.3, 0.2, 0.0], [0.9, 0.0, 0.0, 0.1]])) == 4
+    tables = importlib.import_module("tables")
+    assert tables.spread([1, 2, 3, 6]) == (3.0, pytest.approx(3.5**0.5))
+
+
+# ---- private trees ----
+def test_means_of_repeats_and_paired_differences(module):
+    topdown = module("private_distributed", "topdown")
+
+    numbers = ("80", "2", "4", "3", "10", "99", "0.5")
+    tests = (("rnm", 82), ("local_rnm", 81), ("noisy_counts", 81.5))
+    rows = [
+        ("adult", method, "1.0", str(seed), str(test + seed), *numbers)
+        for method, test in tests
+        for seed in range(4)
+    ]
+    text = topdown.table(SimpleNamespace(rows=rows), {}).splitlines()
+    # 82 to 85: deviation 1.29, error .65
+    assert "rnm                4   83.50 ± 0.65   80.00    2.0     4.0    3.0         10" in text[3]
+    assert text[-2].endswith("rnm - local_rnm: +1.00 ± 0.00 (4 pairs), >= 0 holds")
+    assert text[-1].endswith("local_rnm - noisy_counts: -0.50 ± 0.00 (4 pairs), >= 0 FAILS")
+
+
+def test_figures_of_private_trees_are_means_over_repeats(module, tmp_path):
+    tables = module("private_distributed", "tables")
+    key = ("2", "adult", "topdown", "1.0", "1", "1.0")
+    rows = [(*key, "0", "80", "81", "2", "5", "0.1"), (*key, "1", "84", "83", "4", "9", "0.3")]
+    tables.write_results([*rows, rows[0]], tmp_path / "results.txt")
+    line = (tmp_path / "results.txt").read_text().splitlines()[-1]
+    shown = "topdown 1 1 1 2 82.00 (80.00- 84.00) 82.00 3.0 7.0 0.20"
+    assert " ".join(line.split()) == shown
+
+
+@pytest.mark.parametrize(
+    ("fixed", "n_train", "first"), [(None, 72, None), (60, 60, set(range(60)))]
+)
+def test_rows_to_learn_from_are_nine_in_ten_or_those_published(module, fixed, n_train, first):
+    split = module("private_distributed", "common").split
+    train, test = split(80, 3, 1.0, 0.9, fixed)
+    assert len(train) == n_train
+    assert sorted([*train, *test]) == list(range(80))
+    assert first is None or set(train.tolist()) == first
+    half, same = split(80, 3, 0.5, 0.9, fixed)
+    assert len(half) == n_train // 2
+    assert set(half.tolist()) <= set(train.tolist())
+    assert same.tolist() == test.tolist()
+
+
+def test_the_full_protocol_of_private_trees_is_the_papers(module):
+    run = module("private_distributed", "run")
+    assert run.PAPER_EPSILONS[0] == 0.125
+    assert run.PAPER_EPSILONS[-1] == 512
+    assert run.PAPER == {
+        "criterion": "entropy", "max_splits": 512, "error": 0.1, "budget": "decay",
+        "leaf_share": 0.5,
+    }  # fmt: skip
+    told = [setting[:5] for setting in run.as_published("skin", None, "2")]
+    assert len(told) == 14 * 3
+    assert ("2", "noisy_counts", 512.0, 4, 1.0) in told
+    shares = [setting[1] for setting in run.as_published("skin", None, "1")]
+    assert len(set(shares)) == 3 * 2 * 7
+    assert "local_rnm uniform 0.5" in shares
+    assert len(list(run.as_published("skin", None, "3"))) == 14 * 4 * 3
