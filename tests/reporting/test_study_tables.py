@@ -1,10 +1,12 @@
 """Tables of the studies: every number of a few made-up cells worked out by hand."""
 
 import importlib
+from dataclasses import make_dataclass
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from tests.reporting.test_studies import loaded
 
@@ -225,3 +227,94 @@ def test_the_full_protocol_of_private_trees_is_the_papers(module):
     assert len(set(shares)) == 3 * 2 * 7
     assert "local_rnm uniform 0.5" in shares
     assert len(list(run.as_published("skin", None, "3"))) == 14 * 4 * 3
+
+
+# ---- what is measured ----
+def test_samples_have_seeds_of_their_own_and_training_accuracy_comes_first(module, monkeypatch):
+    cells = module("average_sensitivity", "cells")
+    asked = []
+
+    def record(learner, X, y, removed, repeats, seeds, **_):
+        asked.append((repeats, list(seeds)))
+        return SimpleNamespace(value=0.5)
+
+    monkeypatch.setattr(cells, "average_sensitivity", record)
+    X = np.arange(20.0)[:, None]
+    y = (X[:, 0] > 9).astype(int)
+    data = SimpleNamespace(sample=lambda k: (X, y), test=(X, 1 - y), depth=1)
+    found = cells.measure_cell(data, 0.0, 1, {"samples": 2, "seeds": 3, "repeats": 7})
+    assert asked == [(None, [0, 1, 2])] * 2 + [(None, [3, 4, 5])] * 2
+    assert found["train_accuracy"] == [1.0, 1.0]
+    assert found["test_accuracy"] == [0.0, 0.0]
+    cells.measure_cell(data, 0.0, 0.1, {"samples": 1, "seeds": 1, "repeats": 7})
+    assert asked[-1] == (7, [0])
+
+
+def test_a_tree_that_always_comes_out_is_a_hundred_of_a_hundred(module):
+    counts = module("average_sensitivity", "counts")
+    X = np.repeat([[0.0], [1.0]], 20, axis=0)
+    data = SimpleNamespace(sample=lambda k: (X, np.repeat([0, 1], 20)), depth=1)
+    assert counts.most_frequent(data, 0.0, 0.1, 0, 0, 30) == [100] * len(counts.LEVELS)
+
+
+def test_trees_are_judged_by_inner_nodes_on_columns_scaled_by_training_rows(module):
+    methods = module("separation", "methods")
+    X = np.c_[np.arange(60.0), np.arange(60.0)[::-1] ** 2]
+    a, b, c, d = importlib.import_module("data").split(X, (X[:, 0] > 30).astype(int), 0)
+    assert (a.min(axis=0) == 0).all()
+    assert (a.max(axis=0) == 1).all()
+    assert len(b) == 20
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(a, c + (a[:, 0] > 0.9))
+    found = methods.judge(tree, b, d, methods.box(a, b))
+    assert (found["nodes"], found["questions"], found["depth"]) == (2, 2, 2)
+
+
+def test_test_accuracy_of_private_trees_comes_first(module, monkeypatch):
+    run = module("private_distributed", "run")
+    rows, y = np.arange(50), np.arange(50) % 3
+    frame = pytest.importorskip("pandas").DataFrame({"row": rows})
+
+    def learn_by_heart(X, y, seed):
+        return SimpleNamespace(known=X["row"].to_numpy(), depth=2, n_nodes=5)
+
+    def predict(model, values):
+        return np.where(np.isin(values, model.known), values % 3, -1)
+
+    monkeypatch.setattr(run, "predict", predict)
+    assert run.measure((frame, y), rows, learn_by_heart, 1.0, 0)[:4] == (0.0, 100.0, 2, 5)
+
+
+def test_the_robust_tree_comes_first_in_a_gain(module, monkeypatch):
+    measure = module("robust_optimal", "measure")
+
+    class Learner:
+        proven_ = True
+
+        def __init__(self, depth, noise=None, **_):
+            self.worst = 0.5 if noise is None else 0.9
+
+        def fit(self, X, y):
+            return self
+
+        def score(self, X, y):
+            return 1.0
+
+    def judge(model, *_, **__):
+        return SimpleNamespace(worst=model.worst, average=model.worst + 0.05)
+
+    monkeypatch.setattr(measure, "RobustTreeClassifier", Learner)
+    monkeypatch.setattr(measure, "shift_accuracy", judge)
+    X, y = importlib.import_module("instances").make("made monks-1")
+    asked = {"set": "one", "depth": 2, "mean": 0.8, "confidence": 0.85}
+    found = measure.gain(X, y, asked, 1)
+    assert found["as expected"] == found["within 0.2"] == [[90.0, 95.0], [50.0, 55.0]]
+
+
+def test_thresholds_move_down_as_far_as_up(module):
+    sensitivity = module("tree_distance", "sensitivity")
+    made = make_dataclass("Thresholds", ["threshold", "n_nodes"])
+    tree = made(np.ones(2000), 2000)
+    moved = sensitivity.move_thresholds(tree, 0.5, np.random.default_rng(0)).threshold
+    assert moved.mean() == pytest.approx(1.0, abs=0.03)  # five errors of a mean of 2,000
+    assert 0.5 <= moved.min() < 0.51
+    assert 1.49 < moved.max() <= 1.5
