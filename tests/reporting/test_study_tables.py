@@ -174,17 +174,17 @@ def test_means_of_repeats_and_paired_differences(module):
     topdown = module("private_distributed", "topdown")
 
     numbers = ("80", "2", "4", "3", "10", "99", "0.5")
-    tests = (("rnm", 82), ("local_rnm", 81), ("noisy_counts", 81.5))
+    tests = (("rnm", 82, 1), ("local_rnm", 81, 0), ("noisy_counts", 81.5, 0.1))
     rows = [
-        ("adult", method, "1.0", str(seed), str(test + seed), *numbers)
-        for method, test in tests
+        ("adult", method, "1.0", str(seed), str(test + step * seed), *numbers)
+        for method, test, step in tests
         for seed in range(4)
     ]
     text = topdown.table(SimpleNamespace(rows=rows), {}).splitlines()
     # 82 to 85: deviation 1.29, error .65
     assert "rnm                4   83.50 ± 0.65   80.00    2.0     4.0    3.0         10" in text[3]
-    assert text[-2].endswith("rnm - local_rnm: +1.00 ± 0.00 (4 pairs), >= 0 holds")
-    assert text[-1].endswith("local_rnm - noisy_counts: -0.50 ± 0.00 (4 pairs), >= 0 FAILS")
+    assert text[-2].endswith("rnm - local_rnm: +2.50 ± 0.65 (4 pairs), >= 0 holds")
+    assert text[-1].endswith("local_rnm - noisy_counts: -0.65 ± 0.06 (4 pairs), >= 0 FAILS")
 
 
 def test_figures_of_private_trees_are_means_over_repeats(module, tmp_path):
