@@ -36,7 +36,6 @@ from steadytree.privacy.topdown import TopDown
 _LOG = logging.getLogger(__name__)
 LEAST_PART = 0.2  # of epsilon: the least for a block
 DEEPEST_LEVELS = 5  # of trees that are paid for level by level
-RELATION = "add or remove one row of one holder"
 FEWER_BINS = {"noisy_counts": 10, "secure_sum": 16}  # for methods that count every split
 
 
@@ -95,8 +94,8 @@ def run_study(config: StudyConfig, transport: Transport, clock: Clock = CLOCK) -
         raise ValueError(f"the transport reaches {transport.names}, the plan has {config.holders}.")
     checkpoint = Checkpoint(config.checkpoint, config.digest)
     receipts = Receipts(config.study, checkpoint.heads, getattr(transport, "sign", None))
-    private = handshake(transport, config, config.join, clock, receipts)
-    how: dict[str, Any] = {"clock": clock, "receipts": receipts}
+    private, most = handshake(transport, config, config.join, clock, receipts)
+    how: dict[str, Any] = {"clock": clock, "receipts": receipts, "rows_per_person": most}
     holders = RemoteHolders(transport, private, config.deadline, config.attempt, **how)
     holders.names = config.holders  # in the plan's order, on which every sample depends
     study = learn(config, holders, checkpoint)
@@ -122,12 +121,16 @@ def learn(config: StudyConfig, holders: Holders, checkpoint: Checkpoint) -> Stud
     private = holders.private and session.private and config.testing_seed is None
     tree = _build(session, grown, private)
     spent = (config.epsilon, config.delta, session.spent_on)
-    privacy = PrivacyStatement(*spent, config.method, private, RELATION)
+    privacy = PrivacyStatement(*spent, config.method, private, _relation(holders))
     epsilons = dict(zip(config.holders, session.spent.tolist(), strict=True))
     missing = tuple(n for k, n in enumerate(config.holders) if k not in session.active)
     traffic = getattr(holders, "traffic", Traffic())
     rounds = (checkpoint.n_rounds, resumed, traffic, session.numbers)
     return Study(tree, privacy, epsilons, missing, *rounds)
+
+
+def _relation(holders: Holders) -> str:
+    return f"{budget.relation(holders.rows_per_person)} of one holder"
 
 
 def _build(session: Session, grown: Grown, private: bool) -> Tree:
@@ -248,7 +251,7 @@ class Coordinator:
         self.tree_: Tree = _build(session, grown, private)
         self.classes_ = np.array(self.schema.classes)
         cost = (self.epsilon, self.delta, spent)
-        self.privacy_ = PrivacyStatement(*cost, self.method, private, RELATION)
+        self.privacy_ = PrivacyStatement(*cost, self.method, private, _relation(session.holders))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -162,6 +162,8 @@ class SecureSum:
         exact = np.sum(parts, axis=0)
         # bins count a row once a feature, leaves and rows count it once
         times = len(candidates.space) if kind == "bins" else 1
+        most = max(holder.rows_per_person or 1 for holder in self._holders)
         if self._pure:
-            return release_counts(exact, self._epsilon * share, self._noise, times)
-        return mechanisms.release_counts_zcdp(exact, self._rho * share, self._noise, times)
+            return release_counts(exact, self._epsilon * share, self._noise, times * most)
+        squared = times * most**2  # the l2 sensitivity of k rows is k times that of one
+        return mechanisms.release_counts_zcdp(exact, self._rho * share, self._noise, squared)
