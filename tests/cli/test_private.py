@@ -184,7 +184,7 @@ def test_a_fit_and_an_evaluation_protect_persons(run, data, tmp_path):
     persons = ("--persons", "patient", "--rows-per-person", 2)
     named = "one person with at most 2 rows"
     rows = (data, "--target", "outcome", "--schema", "filled.toml", "--ledger", "p.ledger")
-    made = ("--budget", 10, "--epsilon", 4)
+    made = ("--budget", 10, "--epsilon", 3)
     new = ("--new-ledger", "--out", "a.tree.json")
     code, out, _ = run("fit", *rows, *made, *new, *persons)
     assert code == 0
