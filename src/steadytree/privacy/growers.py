@@ -44,7 +44,7 @@ class RowsInMemory:
     def padded(self, candidates: SplitTable, capacity: int) -> BlockRows:
         """The rows among so many; what is done with them takes the same work for any rows."""
         space, n_classes, extra = candidates.space, self._n_classes, capacity - self.n_kept
-        binned = np.pad(space.binned(self._values), ((0, 0), (0, extra)))
+        binned = space.binned(np.pad(self._values, ((0, extra), (0, 0))))  # padded before
         labels = np.pad(self._labels, (0, extra))
         padding = Padding(binned, labels, self.n_kept, n_classes, candidates)
         return BlockRows(binned, labels, n_classes, np.arange(capacity) < self.n_kept, padding)
