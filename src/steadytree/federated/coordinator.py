@@ -22,7 +22,7 @@ from steadytree.federated.messages import MOST_BINS, MOST_TREES, HolderLike
 from steadytree.federated.receipts import Receipts
 from steadytree.federated.secure_sum import MaskedSums, SecureSum
 from steadytree.federated.session import Grown, Session
-from steadytree.federated.strategies import METHODS, grow_from_sums
+from steadytree.federated.strategies import LEVELS, METHODS, MOST_SPLITS, grow_from_sums
 from steadytree.federated.study import SECURE_SUM, StudyConfig, handshake, hello
 from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
 from steadytree.models.files import save
@@ -62,7 +62,8 @@ def check_session(
     elif method == "noisy_counts":
         check_released(n_splits * leaves * 2 * n_classes, most_released)
     else:
-        check_released(n_bins * leaves * n_classes, most_released)
+        budget.check_leaves(session.schema, 2**MOST_SPLITS)
+        check_released(max(n_bins * 2 ** (LEVELS - 1), 2**MOST_SPLITS) * n_classes, most_released)
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def learn(config: StudyConfig, holders: Holders, checkpoint: Checkpoint) -> Stud
     check_session(session, config.method, len(config.holders), MOST_NUMBERS)
     if config.method == SECURE_SUM:
         sums = MaskedSums(session, config.epsilon, config.delta, config.honest)
-        grown = grow_from_sums(sums, session.candidates, config.epsilon)
+        grown = grow_from_sums(sums, session.candidates)
     else:
         grown = METHODS[config.method](session, _order(config))
     private = holders.private and session.private and config.testing_seed is None
@@ -240,7 +241,7 @@ class Coordinator:
         if self.method == "secure_sum":
             limits = (self.epsilon, self.delta, self.testing_seed)
             sums = SecureSum(own, name, schema_digest(self.schema), *limits)
-            grown = grow_from_sums(sums, session.candidates, self.epsilon)
+            grown = grow_from_sums(sums, session.candidates)
             spent = {"secure sums": self.epsilon}
         else:
             order = np.random.default_rng(self.testing_seed).permutation(len(self.holders))
