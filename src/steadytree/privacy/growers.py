@@ -101,7 +101,8 @@ def bound_rows(X: Any, y: Any, persons: Any, most: int | None) -> tuple[Any, Any
     if is_dask(X) or is_dask(y):
         raise ValueError("rows_per_person needs data in memory, and X or y is a Dask one.")
     listed, labels = np.asarray(persons, dtype=object), np.asarray(y)
-    if listed.ndim != 1 or not len(listed) == len(labels) == Table.read(X).n_rows:
+    n_rows = len(X) if isinstance(X, list | tuple) else Table.read(X).n_rows
+    if listed.ndim != 1 or not len(listed) == len(labels) == n_rows:
         raise ValueError("X, y and persons have different numbers of rows: pass one person a row.")
     seen: Counter[str] = Counter()
     kept = []

@@ -166,7 +166,10 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 self.ledger.check(float(self.epsilon), "private tree")
             X, y = self._bound_rows(X, y, client, persons)
             rows = growers.read_rows(schema, X, y, client)
-            validate_data(self, getattr(rows, "sample", X), skip_check_array=True)
+            shown = getattr(rows, "sample", X)
+            if isinstance(shown, list | tuple) and len(shown) == 0:  # a list without a row
+                shown = np.empty((0, len(schema.names)))
+            validate_data(self, shown, skip_check_array=True)
             if rows.n_read > MOST_ROWS:
                 raise ValueError(f"X may have at most {MOST_ROWS:,} rows: fit on a sample.")
         noise, epsilon = mechanisms.make_noise(self.testing_seed), float(self.epsilon)
