@@ -99,7 +99,8 @@ class Draws(SeededNoise):
 )
 @settings(max_examples=40)
 def test_work_does_not_depend_on_rows_or_on_what_is_sampled(n_rows, seed, chosen, depth, utility):
-    assert len(CANDIDATES.arrays) == 3  # computed at first use, from the schema
+    assert len(CANDIDATES.arrays) == 3  # computed at first use, from the schema; as is the next
+    assert len(CANDIDATES.log_prior) == len(CANDIDATES)
     with pytest.MonkeyPatch.context() as patch:
         found = []
         for own, split in ((rows(n_rows, seed), chosen), (rows(0), len(CANDIDATES))):
