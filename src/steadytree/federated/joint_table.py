@@ -47,11 +47,11 @@ class JointTable:
             sides = possible[column] & left, possible[column] & ~left
             if not (sides[YES].any() and sides[NO].any()):  # the answer is known
                 return build(possible, (*answers, YES if sides[YES].any() else NO))
-            below = [
+            yes, no = (
                 build({**possible, column: side}, (*answers, answer))
                 for answer, side in zip((YES, NO), sides, strict=True)
-            ]
-            return SampledTree(split, *below)
+            )
+            return SampledTree(split, yes, no)
 
         columns = {int(feature[split]) for split in splits}
         every = {k: np.ones(offsets[k + 1] - offsets[k], np.bool_) for k in columns}
@@ -88,8 +88,8 @@ class JointTable:
             if axis < 0:
                 leaves.append(boxes[box][:-1])
                 return OPEN
-            sides = ((*box[:axis], side, *box[axis + 1 :]) for side in (YES, NO))
-            return SampledTree(self.splits[axis], *(build(side) for side in sides))
+            yes, no = (build((*box[:axis], side, *box[axis + 1 :])) for side in (YES, NO))
+            return SampledTree(self.splits[axis], yes, no)
 
         tree = build((BOTH,) * n_splits)
         return tree, np.array(leaves)

@@ -252,8 +252,9 @@ def handshake(
             f"{len(known)} of {len(config.holders)} holders answered, the plan needs "
             f"{config.minimum}; missing: {', '.join(missing)}. {NOTHING}"
         )
-    listed = [known.get(name, {}).get("rows_per_person") for name in config.holders]
-    most = max(listed) if all(type(k) is int and k > 0 for k in listed) else None
+    told = [known.get(name, {}).get("rows_per_person") for name in config.holders]
+    counts = [number for number in told if type(number) is int and number > 0]
+    most = max(counts) if len(counts) == len(told) else None
     return all(found["private"] for found in known.values()), most
 
 
