@@ -1,13 +1,15 @@
-"""One peer on the splits of `accuracy.py`, in an environment of its own; prints csv rows.
+"""Accuracy of a learner on seeded splits of all sets, beside peers; rows of csv, and one table.
 
-    python peers.py DATA_FOLDER PEER [--sets adult,bank] [--splits 10] [--first 0]
+    python peers.py DATA_FOLDER LEARNER --keep FILES.csv [--sets adult,bank] [--splits 5]
     python peers.py FILES.csv table
 
-PEER is `diffprivlib` (needs scikit-learn below 1.6), `dp-ebm` (interpret), `cart`, which is not
-private, or `steadytree`. Two variants: `diffprivlib-codes` gets categories as numbers instead of
-one column each, `dp-ebm-0.2` a learning rate of 0.2 instead of 0.01. It imports pandas,
-scikit-learn and the peer only. Ranges, categories and classes are given to each peer as public.
-Adult is all 48,842 rows. `table` makes one table of the rows that were printed.
+LEARNER is `steadytree`; `four-holders`, among which rows are shared out by chance, `four-unlike`
+(shares of each class drawn by Dirichlet 0.5), `four-sums` (secure sums, delta 1e-6); or a peer in
+an environment of its own: `diffprivlib` (needs scikit-learn below 1.6), `dp-ebm` (interpret),
+`cart`, which is not private. Two variants: `diffprivlib-codes` gets categories as numbers instead
+of one column each, `dp-ebm-0.2` a learning rate of 0.2 instead of 0.01. Ranges, categories and
+classes are given to each as public. By default all sets but test parts and 0/1 forms of another
+set, at most 20,000 rows of each. With `--keep` a run goes on where it was stopped.
 """
 
 import argparse
@@ -17,14 +19,21 @@ import time
 import numpy as np
 import pandas as pd
 
-EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
+EPSILONS = (0.1, 0.5, 1.0, 3.0)
 DELTA = 1e-5
 
 
-def read(folder, name):
+def read(folder, name, most_rows):
     files = ["adult", "adult_test"] if name == "adult" else [name]
     frame = pd.concat([pd.read_csv(folder / f"{f}.csv.gz") for f in files], ignore_index=True)
+    if len(frame) > most_rows:
+        frame = frame.sample(most_rows, random_state=0, ignore_index=True)
     return frame, frame.pop("target").to_numpy()
+
+
+def all_sets(folder):
+    names = (path.name.removesuffix(".csv.gz") for path in sorted(folder.glob("*.csv.gz")))
+    return [name for name in names if not name.endswith(("_test", "_enc"))]
 
 
 def one_hot(frame):
@@ -109,61 +118,94 @@ def steadytree(frame, y, epsilon, seed):
     return frame, fit
 
 
-PEERS = {
+def four_holders(frame, y, epsilon, seed, method="delegate", **more):
+    from common import public_schema, several
+
+    make = several(public_schema(frame, y), epsilon, method, **more)
+    return frame, lambda train: make(frame.iloc[train], y[train], seed)
+
+
+def four_unlike(frame, y, epsilon, seed):
+    return four_holders(frame, y, epsilon, seed, skew=0.5)
+
+
+def four_sums(frame, y, epsilon, seed):
+    return four_holders(frame, y, epsilon, seed, "secure_sum", delta=1e-6)
+
+
+LEARNERS = {
+    "steadytree": steadytree,
+    "four-holders": four_holders,
+    "four-unlike": four_unlike,
+    "four-sums": four_sums,
     "diffprivlib": diffprivlib_tree,
     "diffprivlib-codes": diffprivlib_codes,
     "dp-ebm": dp_ebm,
     "dp-ebm-0.2": dp_ebm_fast,
     "cart": cart,
-    "steadytree": steadytree,
 }
 
 
 def run(options):
-    for name in options.sets.split(","):
-        frame, y = read(options.data[0], name)
+    folder, learner = options.data[0], options.learner
+    lines = options.keep.read_text().splitlines() if options.keep.exists() else []
+    done = {tuple(line.split(",")[:4]) for line in lines}
+    epsilons = options.epsilons if learner != "cart" else [np.inf]
+    seeds = range(options.first, options.first + options.splits)
+    for name in options.sets.split(",") if options.sets else all_sets(folder):
+        cells = [(name, learner, str(e), str(seed)) for e in epsilons for seed in seeds]
+        if done.issuperset(cells):
+            continue
+        frame, y = read(folder, name, options.most_rows)
         y = np.unique(y, return_inverse=True)[1]
-        for epsilon in EPSILONS if options.peer != "cart" else (np.inf,):
-            for seed in range(options.first, options.first + options.splits):
-                order, n_train = np.random.default_rng(seed).permutation(len(y)), int(0.8 * len(y))
-                start = time.process_time()
-                X, fit = PEERS[options.peer](frame, y, epsilon, seed)
+        for cell in (cell for cell in cells if cell not in done):
+            seed, n_train = int(cell[3]), int(0.8 * len(y))
+            order = np.random.default_rng(seed).permutation(len(y))
+            start = time.process_time()
+            try:
+                X, fit = LEARNERS[learner](frame, y, float(cell[2]), seed)
                 model = fit(order[:n_train])
-                taken, test = time.process_time() - start, order[n_train:]
-                rows = X.iloc[test] if hasattr(X, "iloc") else X[test]
-                accuracy = 100 * float((model.predict(rows) == y[test]).mean())
-                print(name, options.peer, epsilon, seed, f"{accuracy:.3f}", f"{taken:.2f}",
-                      sep=",", flush=True)  # fmt: skip
+            except ValueError as error:  # a learner may take two classes only
+                print(name, learner, f"left out: {error}".splitlines()[0], flush=True)
+                break
+            taken, test = time.process_time() - start, order[n_train:]
+            rows = X.iloc[test] if hasattr(X, "iloc") else X[test]
+            accuracy = 100 * float((model.predict(rows) == y[test]).mean())
+            with options.keep.open("a") as file:
+                print(*cell, f"{accuracy:.3f}", f"{taken:.2f}", sep=",", file=file)
 
 
-def table(paths):
+def table(paths, epsilons):
     """Means and standard errors of all rows of csv files, as a table in Markdown."""
     columns = ["set", "learner", "epsilon", "seed", "accuracy", "seconds"]
     rows = pd.concat([pd.read_csv(path, names=columns) for path in paths])
     rows = rows.drop_duplicates(columns[:4])
     found = rows.groupby(columns[:3], sort=False)["accuracy"].agg(["mean", "sem", "count"])
-    print("| set | learner | splits |", *(f"{epsilon:g} |" for epsilon in EPSILONS))
-    print("| --- | --- | --- |", *("--- |" for _ in EPSILONS))
+    print("| set | learner | splits |", *(f"{epsilon:g} |" for epsilon in epsilons))
+    print("| --- | --- | --- |", *("--- |" for _ in epsilons))
     found = dict(zip(found.index, found.to_numpy(), strict=True))
     places = {name: place for place, name in enumerate(dict.fromkeys(key[0] for key in found))}
     pairs = dict.fromkeys(key[:2] for key in found)
     for name, learner in sorted(pairs, key=lambda pair: places[pair[0]]):
         # where there is no epsilon, the last column
-        own = {min(key[2], EPSILONS[-1]): found[key] for key in found if key[:2] == (name, learner)}
-        cells = [f"{own[e][0]:.2f} ± {own[e][1]:.2f} |" if e in own else "|" for e in EPSILONS]
+        own = {min(key[2], epsilons[-1]): found[key] for key in found if key[:2] == (name, learner)}
+        cells = [f"{own[e][0]:.2f} ± {own[e][1]:.2f} |" if e in own else "|" for e in epsilons]
         print(f"| {name} | {learner} | {min(value[2] for value in own.values()):.0f} |", *cells)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=pathlib.Path, nargs="+")
-    parser.add_argument("peer", choices=[*PEERS, "table"])
-    parser.add_argument("--sets", default="adult,bank,mushroom,breastcancer_sep")
-    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("learner", choices=[*LEARNERS, "table"])
+    parser.add_argument("--keep", type=pathlib.Path, default=pathlib.Path("accuracy.csv"))
+    parser.add_argument("--sets", default="")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
+    parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--most-rows", type=int, default=20_000)
     options = parser.parse_args()
-    if options.peer == "table":
-        table(options.data)
+    if options.learner == "table":
+        table(options.data, options.epsilons)
     else:
         run(options)
 

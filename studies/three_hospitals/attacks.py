@@ -1,12 +1,14 @@
 """Attacks on a holder and on a coordinator's proxy: timing, kills, idle connections, fuzzed bytes.
 
-    python studies/three_hospitals/attacks.py timing --requests 10000
+    python studies/three_hospitals/attacks.py timing --requests 10000 --keep times.json
+    python studies/three_hospitals/attacks.py largest
     python studies/three_hospitals/attacks.py kills --times 500
     python studies/three_hospitals/attacks.py idle --idle 1000 --half 100
-    python studies/three_hospitals/attacks.py fuzz --times 100000
+    python studies/three_hospitals/attacks.py fuzz --times 100000 --keep fuzz.json
 
-Each prints what it found, and ends with 1 where an attack succeeded. Rollbacks, forks and damage of
-a ledger are tests (tests/privacy/test_witness.py).
+With `--keep` a run that was stopped goes on where it was, and may be asked for more. Each prints
+what it found, and ends with 1 where an attack succeeded. Rollbacks, forks and damage of a ledger
+are tests (tests/privacy/test_witness.py).
 """
 
 import argparse
@@ -25,13 +27,14 @@ import tempfile
 import threading
 import time
 
+import msgspec
 import numpy as np
 from scipy.stats import beta
 
 from steadytree.data.schema import Schema
 from steadytree.federated.answer_store import AnswerStore
 from steadytree.federated.framing import STATUS, Refusal, read, refusal_in, write
-from steadytree.federated.gateway import Gateway
+from steadytree.federated.gateway import Gateway, Plan, Terms
 from steadytree.federated.holder import MOST_WORK, Holder, schema_digest
 from steadytree.federated.messages import Request, read_answer, request_message
 from steadytree.privacy.ledger import Ledger
@@ -52,14 +55,14 @@ def patients(n_rows, seed=0):
 
 
 @contextlib.contextmanager
-def gateway_of(folder, data, budget=1e6, pace=0.0, schema=SCHEMA, seed=None, **more):
+def gateway_of(folder, data, budget=1e6, pace=0.0, schema=SCHEMA, seed=None, terms=None, **more):
     folder.mkdir(exist_ok=True)
     holder = Holder(
         "north", schema, *data, Ledger(folder / "ledger", budget), testing_seed=seed, **more
     )
     store = AnswerStore(folder / "ledger.answers", "north", schema_digest(schema))
     try:
-        yield Gateway(holder, store, pace)
+        yield Gateway(holder, store, pace, terms)
     finally:
         store.close()
 
@@ -91,14 +94,31 @@ def audit(times):
     return epsilon, abs(hits[0] - hits[1]) / runs
 
 
+def planned(holder, bins, levels):
+    """The request of the highest price that a plan of so many bins and levels allows."""
+
+    def complete(depth):
+        return (-1,) if depth == 0 else (0, *complete(depth - 1), *complete(depth - 1))
+
+    found = []
+    for depth in (2, 3):
+        how = (0.01, DIGEST, bins, (complete(levels - depth),))
+        request = Request("s", 0, "last block", *how, depth=depth)
+        found.append((holder.price(request, holder.admit(request)), depth, request))
+    return max(found)[2]
+
+
 def timing(arguments):
-    """Neighbours: no row, and one; the row's leaf is empty, or not. Both orders, in turn."""
+    """Neighbours: no row, and one; the largest request that their plan allows, in either order."""
     data = [(X[:n], y[:n]) for n, (X, y) in ((0, patients(1)), (1, patients(1)))]
-    more = {"pace": arguments.pace, "most_rows": arguments.rows}
-    trees = ((0, -1, -1),)
-    raw, released = ([], []), ([], [])
-    rng, done, end = random.Random(0), 0, time.monotonic() + arguments.seconds
-    while done < arguments.requests and time.monotonic() < end:
+    plan = Plan(arguments.bins, arguments.levels)
+    more = {"pace": arguments.pace, "most_rows": arguments.rows, "terms": Terms(plans={"s": plan})}
+    # computed and released, each without and with the row
+    times = [[[], []], [[], []]]
+    if arguments.keep is not None and arguments.keep.exists():
+        times = json.loads(arguments.keep.read_text())
+    rng, end = random.Random(len(times[0][0])), time.monotonic() + arguments.seconds
+    while 2 * len(times[0][0]) < arguments.requests and time.monotonic() < end:
         with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
             both = [
                 stack.enter_context(gateway_of(pathlib.Path(scratch) / str(k), data[k], **more))
@@ -108,33 +128,26 @@ def timing(arguments):
             for one in both:
                 one._rate = rate
                 _clocked(one)
-            for number in range(min(100, (arguments.requests - done + 1) // 2)):
-                order = [0, 1] if rng.random() < 0.5 else [1, 0]
-                for which in order:
-                    how = (0.01, DIGEST, arguments.bins, trees)
-                    message = request_message(Request("s", number, "last block", *how, depth=2))
+            asked = planned(both[0].holder, plan.n_bins, plan.levels)
+            for number in range(min(100, arguments.requests // 2 - len(times[0][0]))):
+                message = request_message(msgspec.structs.replace(asked, round=number))
+                for which in [0, 1] if rng.random() < 0.5 else [1, 0]:
                     start = time.perf_counter()
                     reply = both[which].reply(message)
-                    released[which].append(time.perf_counter() - start)
-                    raw[which].append(both[which].took)
+                    times[1][which].append(time.perf_counter() - start)
+                    times[0][which].append(both[which].took)
                     assert read(reply)["ok"], reply[:100]
-                    done += 1
-    raw, released = ([np.array(one) for one in both] for both in (raw, released))
-    if arguments.keep is not None:  # several runs are audited together
-        before = (
-            json.loads(arguments.keep.read_text()) if arguments.keep.exists() else [[[], []]] * 2
+        if arguments.keep is not None:
+            arguments.keep.write_text(json.dumps(times))
+    for what, found in zip(("computed", "released"), times, strict=True):
+        each = [np.array(one) for one in found]
+        (epsilon, advantage), all_times = audit(each), np.concatenate(each)
+        print(
+            f"{what}: {1000 * all_times.mean():.1f} ms, slowest {all_times.max():.2f} s, "
+            f"epsilon at least {epsilon:.4f}, advantage {advantage:.4f}"
         )
-        both = zip((raw, released), before, strict=True)
-        raw, released = ([np.append(b[k], a[k]) for k in (0, 1)] for a, b in both)
-        kept = [[one.tolist() for one in found] for found in (raw, released)]
-        arguments.keep.write_text(json.dumps(kept))
-        done = 2 * len(raw[0])
-    for what, found in (("computed", raw), ("released", released)):
-        epsilon, advantage = audit(found)
-        mean = 1000 * np.mean(np.concatenate(found))
-        print(f"{what}: {mean:.1f} ms, epsilon at least {epsilon:.4f}, advantage {advantage:.4f}")
-    print(f"requests {done}")
-    return epsilon < 0.05
+    print(f"requests {2 * len(times[0][0])}")
+    return epsilon < 0.05 and all_times.max() < 60
 
 
 def _clocked(gateway):
@@ -393,6 +406,45 @@ def targets(folder):
         (folder / "g" / "ledger").read_bytes(),
         from_file(lambda path: _ledger(path, verify_ledger)),
     )
+    yield from _files_of_keys(folder, found, replies, from_file)
+
+
+def _files_of_keys(folder, gateway, replies, from_file):
+    """Steps of secure sums, files that are signed before or after the change, keys, a witness."""
+    from steadytree._base.documents import parse_json
+    from steadytree.federated.keys import make_holder_keys, read_key
+    from steadytree.federated.masking import SumKeys
+    from steadytree.federated.messages import SUM, SumStep
+    from steadytree.federated.signed_files import AnswerFile, read_signed, write_signed
+    from steadytree.models.files import load, save
+    from steadytree.privacy.private_tree import PrivateTreeClassifier
+    from steadytree.privacy.witness import Witness
+
+    keys = folder / "keys"
+    make_holder_keys(keys)
+    private, public = keys / "sign.key", keys / "sign.pub"
+    gateway.holder.sums.keys = SumKeys(read_key(private), {"south": read_key(public, public=True)})
+    for step in ("keys", "shares", "vector"):
+        how = SumStep(step, 0, "bins", 0.01, 2, 1, {"south": "0a" * 96} if step != "keys" else {})
+        yield request_message(Request("sums", 0, SUM, 1.0, DIGEST, 4, sum=how)), replies
+    content = {"kind": "answer", "study": "s", "number": 0, "holder": "north", "private": True}
+    content |= {"question": "0" * 64, "letter": {"numbers": [1, 2]}}
+    write_signed(folder / "signed", content, private)
+    check = from_file(lambda path: read_signed(path, AnswerFile, public))
+    yield (folder / "signed").read_bytes(), check
+
+    def signed_again(changed):
+        found = parse_json(changed.decode())
+        write_signed(folder / "again", found if isinstance(found, dict) else {}, private)
+        read_signed(folder / "again", AnswerFile, public)
+
+    yield write(content), signed_again
+    yield private.read_bytes(), from_file(read_key)
+    yield public.read_bytes(), from_file(lambda path: read_key(path, public=True))
+    Witness(folder / "witness").note(gateway.holder.ledger.head)
+    yield (folder / "witness").read_bytes(), from_file(lambda path: Witness(path).read())
+    save(PrivateTreeClassifier(1.0, SCHEMA, testing_seed=0).fit(*patients(99)).tree_, folder / "t")
+    yield (folder / "t").read_bytes(), from_file(load)
 
 
 def _ledger(path, verify):
@@ -402,12 +454,29 @@ def _ledger(path, verify):
 
 
 def fuzz(arguments):
-    refused, accepted, slowest, faults = run_fuzz(arguments.times, arguments.seed)
-    print(f"fuzzed {arguments.times}: refused {refused}, accepted or answered by a code {accepted}")
-    print(f"slowest {slowest:.3f} s, faults {len(faults)}")
-    for fault in faults[:10]:
+    """Changed bytes for all that is read, a thousand at a time."""
+    found = {"done": 0, "refused": 0, "accepted": 0, "slowest": 0.0, "faults": []}
+    if arguments.keep is not None and arguments.keep.exists():
+        found = json.loads(arguments.keep.read_text())
+    end = time.monotonic() + arguments.seconds
+    while found["done"] < arguments.times and time.monotonic() < end:
+        times = min(1_000, arguments.times - found["done"])
+        refused, accepted, slowest, faults = run_fuzz(times, arguments.seed + found["done"])
+        found["done"] += times
+        found["refused"] += refused
+        found["accepted"] += accepted
+        found["slowest"] = max(found["slowest"], slowest)
+        found["faults"] += faults
+        if arguments.keep is not None:
+            arguments.keep.write_text(json.dumps(found))
+    print(
+        f"fuzzed {found['done']}: refused {found['refused']}, accepted or answered by a code "
+        f"{found['accepted']}, slowest {found['slowest']:.3f} s of CPU, faults "
+        f"{len(found['faults'])}"
+    )
+    for fault in found["faults"][:10]:
         print("  ", fault)
-    return not faults and slowest < 1
+    return not found["faults"] and found["slowest"] < 1
 
 
 def run_fuzz(times, seed):
@@ -440,7 +509,8 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="a file of times, which runs add to")
     parser.add_argument("--pace", type=float, default=0.02, help="seconds of the grid")
     parser.add_argument("--rows", type=int, default=4_096, help="the declared number of rows")
-    parser.add_argument("--bins", type=int, default=24)
+    parser.add_argument("--bins", type=int, default=24, help="of the plan")
+    parser.add_argument("--levels", type=int, default=4, help="of trees, by the plan")
     parser.add_argument("--times", type=int, default=500)
     parser.add_argument("--idle", type=int, default=1_000)
     parser.add_argument("--half", type=int, default=100)

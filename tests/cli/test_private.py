@@ -176,6 +176,29 @@ def test_a_tree_is_evaluated_for_a_price(run, data, tmp_path):
     assert err.startswith("refused: ")
 
 
+def test_a_fit_and_an_evaluation_protect_persons(run, data, tmp_path):
+    pytest.importorskip("opendp")
+    frame = pd.read_csv(tmp_path / data)
+    frame.insert(0, "patient", [f"p{k // 4}" for k in range(len(frame))])
+    frame.to_csv(tmp_path / data, index=False)
+    persons = ("--persons", "patient", "--rows-per-person", 2)
+    named = "one person with at most 2 rows"
+    rows = (data, "--target", "outcome", "--schema", "filled.toml", "--ledger", "p.ledger")
+    made = ("--budget", 10, "--epsilon", 3)
+    new = ("--new-ledger", "--out", "a.tree.json")
+    code, out, _ = run("fit", *rows, *made, *new, *persons)
+    assert code == 0
+    assert named in out
+    code, out, _ = run("evaluate", "a.tree.json", *rows, *made, *persons)
+    assert code == 0
+    assert named in out
+    ledger = run("ledger", "p.ledger", "--budget", 10, "--json")[1]
+    assert ledger.count(named) == 2
+    code, _, err = run("evaluate", "a.tree.json", *rows, *made, *persons[:2])
+    assert code == 2
+    assert "go together" in err
+
+
 # ---- simulate ----
 def simulated(run, *more):
     return run("simulate", "--schema", "filled.toml", "--rows", 400, "--repeats", 2, *more)

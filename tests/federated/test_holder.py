@@ -6,11 +6,14 @@ import pytest
 
 from steadytree._base.exceptions import BudgetError, RefusedError
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.federated import holder as holder_module
+from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.messages import Answer, Request
+from steadytree.federated.messages import Answer, Request, SumStep
+from steadytree.federated.secure_sum import SecureSum
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.mechanisms import NOT_PRIVATE
+from steadytree.privacy.mechanisms import NOT_PRIVATE, SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.sampled_tree import from_numbers
 
@@ -313,3 +316,98 @@ def test_more_rows_than_were_declared_are_refused(tmp_path, caplog):
         Holder("h", SCHEMA, X, y, Ledger(tmp_path / "l", 1.0), most_rows=64)
     one = Holder("h", SCHEMA, X, y, Ledger(tmp_path / "l", 1.0), most_rows=100, testing_seed=0)
     assert one.capacity == 128
+
+
+# ---- persons with several rows ----
+def person_holder(folder, most, n_rows=90, seed=3, **more):
+    X, y = frame(n_rows, 5)
+    whose = np.arange(n_rows) % 20  # the first 20 rows are of 20 persons, and so on
+    ledger = Ledger(folder / f"{most}.ledger", 50.0, 1e-6)
+    if most is not None:
+        more |= {"persons": whose, "rows_per_person": most}
+    else:
+        X, y = X[:60], y[:60]  # what three rows a person leave
+    return Holder("h", SCHEMA, X, y, ledger, testing_seed=seed, **more)
+
+
+PERSON_REQUESTS = {
+    "rows": {},
+    "block": {"depth": 1},
+    "last block": {"depth": 2},
+    "choice": {},
+    "leaf counts": {"trees": ((0, -1, -1),) * 2},
+    "side counts": {"questions": ((0, 1, 3),)},
+}
+
+
+@pytest.mark.parametrize("kind", PERSON_REQUESTS)
+def test_a_request_covers_all_rows_of_a_person(tmp_path, kind):
+    """Three rows a person at epsilon 1.5 are these rows at 0.5 each, and cost 1.5."""
+    persons, rows = person_holder(tmp_path, 3), person_holder(tmp_path, None)
+    found = persons.answer(ask(kind, epsilon=1.5, **PERSON_REQUESTS[kind]))
+    twin = rows.answer(ask(kind, epsilon=0.5, **PERSON_REQUESTS[kind]))
+    assert found.numbers.tolist() == twin.numbers.tolist()
+    assert persons.ledger.spent == 1.5
+
+
+def test_the_ledger_and_the_model_say_that_persons_are_protected(tmp_path, monkeypatch):
+    monkeypatch.setattr("steadytree.privacy.mechanisms.SeededNoise.private", True)
+    persons = person_holder(tmp_path, 3)
+    persons.answer(ask("rows"))
+    named = "run, add or remove one person with at most 3 rows"
+    assert persons.ledger.entries[-1].mechanism == named
+    model = Coordinator([persons], SCHEMA, 1.0, n_bins=4, testing_seed=0).fit()
+    assert model.privacy_.relation == "add or remove one person with at most 3 rows of one holder"
+    both = [persons, *holders(tmp_path, 5.0, 1)]
+    mixed = Coordinator(both, SCHEMA, 1.0, n_bins=4, testing_seed=0).fit()
+    assert mixed.privacy_.relation == "add or remove one row of one holder"
+
+
+@pytest.mark.parametrize(("delta", "scale"), [(0.0, 3.0), (1e-6, 3.0)])
+def test_noise_of_sums_grows_with_the_rows_of_a_person(tmp_path, delta, scale):
+    """Laplace and Gaussian scales alike: k rows move a sum by k times as much."""
+
+    class Scales(SeededNoise):
+        def laplace(self, values, scale):
+            self.scale = scale
+            return values
+
+        gaussian = laplace
+
+    found = []
+    for most in (None, 3):
+        sums = SecureSum([person_holder(tmp_path, most)], "s", DIGEST, 1.0, delta, 0)
+        sums._noise = Scales(0)
+        sums.ask(0.5, "bins", from_numbers((-1,), 9), SplitTable.declared(SCHEMA.space, 4))
+        found.append(sums._noise.scale)
+    assert found[1] / found[0] == pytest.approx(scale)
+
+
+def test_shares_of_masked_sums_grow_with_the_rows_of_a_person(tmp_path, monkeypatch):
+    seen = []
+
+    def share(exact, rho, noise, rows_counted, n_honest):
+        seen.append(rows_counted)
+        return exact
+
+    monkeypatch.setattr(holder_module, "release_share", share)
+    how = SumStep("vector", 0, "bins", 0.01, 3, 2)
+    request = ask("secure sum", sum=how)
+    for most in (None, 3):
+        one = person_holder(tmp_path, most)
+        monkeypatch.setattr(one.sums, "take", lambda request, private, vector: vector())
+        candidates = SplitTable.declared(SCHEMA.space, 4)
+        one._numbers(request, candidates, [from_numbers((-1,), 9)])
+    assert seen == [3, 27]  # three columns; the square of the l2 sensitivity
+
+
+def test_too_many_rows_of_a_person_for_an_epsilon_are_refused_before_paying(tmp_path):
+    X, y = frame(4, 0)
+    ledger = Ledger(tmp_path / "l", 1.0)
+    more = {"persons": range(4), "rows_per_person": 1_000_000, "testing_seed": 0}
+    one = Holder("h", SCHEMA, X, y, ledger, **more)
+    with pytest.raises(RefusedError, match="too small for so many rows of a person"):
+        one.answer(ask("rows", epsilon=1e-6))
+    assert ledger.spent == 0
+    with pytest.raises(ValueError, match="go together"):
+        Holder("h", SCHEMA, X, y, ledger, rows_per_person=2)

@@ -115,3 +115,13 @@ def test_no_private_key_is_in_what_is_printed_logged_or_sent(run, tmp_path, capl
     for secret in found:
         shown = secret in content if isinstance(secret, bytes) else secret in text
         assert not shown
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_a_damaged_key_is_refused_in_one_line(tmp_path, public):
+    """A changed name of the kind of key is an error of its own in the library."""
+    make_holder_keys(tmp_path / "north")
+    path = tmp_path / "north" / ("sign.pub" if public else "sign.key")
+    path.write_bytes(path.read_bytes().replace(b"ssh-ed25519", b"ssh-ed25529").replace(b"M", b"O"))
+    with pytest.raises(ValueError, match="no key that signs files"):
+        read_key(path, public=public)

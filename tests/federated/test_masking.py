@@ -86,6 +86,17 @@ def test_the_seed_alone_or_the_keys_alone_uncover_nothing():
 
 
 # ---- a coordinator that lies ----
+@pytest.mark.parametrize("listed", [(), ("east",), ("east", "north")])
+def test_the_sum_of_fewer_than_the_threshold_is_uncovered_by_nobody(listed):
+    """With one survivor told, the masks of all others would come off its vector."""
+    several = members(threshold=3)
+    _, received = shared(several)
+    for name, member in several.items():
+        member.mask(np.zeros(3, np.int64), received[name])
+        with pytest.raises(RefusedError, match="fewer than 3 members"):
+            member.unmask(listed)
+
+
 def test_a_step_is_taken_once_and_in_order():
     several = members()
     _, received = shared(several)

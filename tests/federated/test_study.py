@@ -39,6 +39,19 @@ def test_messages_change_nothing_of_a_study(tmp_path, method):
     assert "NOT PRIVATE" in facts["privacy"]["guarantee"]
 
 
+@pytest.mark.parametrize("place", [None, 1])
+def test_a_study_says_whom_all_of_its_holders_protect(tmp_path, place):
+    """Persons, if every holder says so in its hello; one that does not makes it rows."""
+    plan = make_plan(tmp_path)
+    with gateways(tmp_path) as served:
+        for index, gateway in enumerate(served):
+            gateway.holder.rows_per_person = None if index == place else 2 + index
+        study = run_study(plan, InMemory(served))
+    persons = "add or remove one person with at most 4 rows of one holder"
+    expected = persons if place is None else "add or remove one row of one holder"
+    assert study.privacy.relation == expected
+
+
 def test_every_level_is_one_round(tmp_path):
     rounds = {}
     for method in METHODS:

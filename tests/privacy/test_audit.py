@@ -13,7 +13,7 @@ from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request
 from steadytree.federated.secure_sum import SecureSum
-from steadytree.privacy.evaluation import audit_privacy, private_accuracy
+from steadytree.privacy.evaluation import _exact_counts, audit_privacy, private_accuracy
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import (
     SecureNoise,
@@ -241,10 +241,13 @@ def test_sums_keep_the_claim_of_their_run(delta):
         sums._left = 1.0  # each audit run is a run of its own
         first = sums.ask(0.5, "rows", OPEN, CANDIDATES)[0] - 12
         second = sums.ask(0.5, "leaf counts", OPEN, CANDIDATES)[0, 1] - 6
+        if delta == 0:
+            return bool(first > 0), bool(second > 0)
         return int(np.clip(first + second, -12, 12))
 
     audit = audit_privacy(mechanism, SPLIT, MIXED, 1.0, runs=4_000, delta=delta)
-    assert 0.0 < audit.lower_bound < 1.0
+    # with a delta epsilon is reached far out only: test_audit_strength.py bounds rho instead
+    assert (0.5 if delta == 0 else 0.0) <= audit.lower_bound < 1.0
 
 
 @pytest.mark.slow
@@ -293,10 +296,11 @@ def test_an_evaluation_keeps_its_claim():
         found = private_accuracy(
             tree, rows[len(labels)], labels, 1.0, SCHEMA, testing_seed=next(seeds)
         )
-        return int(found.counts[0].sum().clip(-4, 9))
+        return tuple((found.counts[0] > exact).tolist())
 
+    exact = _exact_counts(tree, SCHEMA, SCHEMA.encode(rows[7]), SCHEMA.encode_labels(FEW))[0]
     audit = audit_privacy(mechanism, FEW, MORE, 1.0, runs=4_000)
-    assert 0.2 < audit.lower_bound < 1.0
+    assert 0.5 <= audit.lower_bound < 1.0
 
 
 # ---- the audit itself ----

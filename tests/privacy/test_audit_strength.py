@@ -14,8 +14,10 @@ from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import WHOLE, Request
+from steadytree.privacy import growers
 from steadytree.privacy.evaluation import audit_privacy
 from steadytree.privacy.mechanisms import SeededNoise, release_counts_zcdp, release_share
+from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.tree_mechanism import select_splits
 from tests.privacy.test_audit import FreeLedger
 
@@ -152,6 +154,55 @@ def test_a_selection_by_entropy_shows_half_of_its_claim():
 
     found = audit_privacy(mechanism, "base", "more", 1.0, runs=2 * RUNS)
     assert 0.5 <= found.lower_bound < 1.0, found
+
+
+# ---- learners, as they divide their budget; the number of rows is public ----
+PAIR = Schema({}, {"a": ["n", "y"], "b": ["n", "y"]}, classes=[0, 1])
+SIDES = [("n", "n", 0)] * SIDE + [("y", "n", 1)] * SIDE
+# labels of whole trees: three or four rows of class 0 at one point, against five of class 1;
+# noisy counts: one row more of the class that fills its leaf
+LEARNERS = {
+    "gibbs": ({"leaf_share": 0}, [("n", "n", k > 2) for k in range(8)], ("n", "n", 0)),
+    "greedy": ({"leaf_share": 0.8}, SIDES, SIDES[0]),
+    "topdown": ({"leaf_share": 0.8, "max_splits": 1}, SIDES, SIDES[0]),
+}
+
+
+def grown_by(method, monkeypatch, noise_of):
+    """A function from rows to the decisive part of a learner's tree."""
+    more, base, row = LEARNERS[method]
+    model = PrivateTreeClassifier(1.0, PAIR, method, max_depth=1, public_rows=24, **more)
+    model.n_rows_ = 24.0
+    monkeypatch.setattr(growers, "build_tree", lambda sampled, _, __, counts: (sampled, counts))
+
+    def rows_of(rows):
+        return growers.RowsInMemory(PAIR, [r[:2] for r in rows], [int(r[2]) for r in rows])
+
+    pair = {name: rows_of(rows) for name, rows in (("base", base), ("more", [*base, row]))}
+    noises = {name: noise_of(place) for place, name in enumerate(pair)}
+
+    def mechanism(name):
+        sampled, counts = model._grow(PAIR, pair[name], noises[name], {})
+        if method == "gibbs":
+            return bool(counts[0, 0] > 0)  # the label of the leaf that all rows are in
+        return sampled.split, bool(counts[0, 0] > SIDE + 0.25)
+
+    return mechanism
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", LEARNERS)
+def test_learners_show_half_of_their_claim_and_no_more_than_it(method, monkeypatch):
+    mechanism = grown_by(method, monkeypatch, SeededNoise)
+    found = audit_privacy(mechanism, "base", "more", 1.0, runs=RUNS)
+    assert 0.5 <= found.lower_bound < 1.0, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", LEARNERS)
+def test_half_of_the_noise_of_a_learner_is_caught(method, monkeypatch):
+    mechanism = grown_by(method, monkeypatch, Halved)
+    assert audit_privacy(mechanism, "base", "more", 1.0, runs=RUNS).refuted
 
 
 # ---- noise under zCDP: what an event shows of rho, since epsilon is reached far out only ----

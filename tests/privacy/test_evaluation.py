@@ -96,3 +96,16 @@ def test_wrong_evaluations_are_refused(fitted, wrong, message):
     arguments = {"epsilon": 1.0, "schema": SCHEMA, "testing_seed": 0, **wrong}
     with pytest.raises((TypeError, ValueError), match=message):
         private_accuracy(fitted, *frame(20, 0), **arguments)
+
+
+def test_an_evaluation_protects_persons(tmp_path, fitted):
+    """Three rows a person at 1.5 have the noise of rows at 0.5, and intervals for it."""
+    X, y = frame(90, 1)
+    ledger, whose = Ledger(tmp_path / "l", 2.0), np.arange(90) % 20
+    how = {"persons": whose, "rows_per_person": 3, "testing_seed": 0}
+    found = private_accuracy(fitted, X, y, 1.5, SCHEMA, ledger, **how)
+    twin = private_accuracy(fitted, X[:60], y[:60], 0.5, SCHEMA, testing_seed=0)
+    assert found.counts.tolist() == twin.counts.tolist()
+    assert found.interval == twin.interval
+    assert ledger.spent == 1.5
+    assert found.privacy.relation == "add or remove one person with at most 3 rows"

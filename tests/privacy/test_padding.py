@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadytree._base.exceptions import CancelledError
+from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.privacy import padding as module
@@ -59,15 +60,19 @@ class Trace:
             (module, ("order_by_class", "pack_sides", "count_classes")),
             (tree_mechanism, ("root_terms", "impurity_scores")),
             (np, ("where", "bincount", "packbits")),
+            (FeatureSpace, ("binned",)),
         ):
             for name in names:
                 monkeypatch.setattr(where, name, self.wrap(name, getattr(where, name)))
 
     def wrap(self, name, real):
         def call(*given, **more):
-            # the rows that are put in order once, before any request, are not padded
-            if name != "order_by_class":
-                self.calls.append((name, *(np.shape(one) for one in given)))
+            arrays = [one for one in given if not isinstance(one, FeatureSpace)]
+            self.calls.append((name, *map(np.shape, arrays)))
+            # both pass over rows of negative indices or nodes, which would take less time
+            place = {"pack_sides": 1, "count_classes": 2}.get(name)
+            if place is not None:
+                self.calls.append(int((arrays[place] < 0).sum()))
             return real(*given, **more)
 
         return call
@@ -94,11 +99,13 @@ class Draws(SeededNoise):
 )
 @settings(max_examples=40)
 def test_work_does_not_depend_on_rows_or_on_what_is_sampled(n_rows, seed, chosen, depth, utility):
+    assert len(CANDIDATES.arrays) == 3  # computed at first use, from the schema; as is the next
+    assert len(CANDIDATES.log_prior) == len(CANDIDATES)
     with pytest.MonkeyPatch.context() as patch:
         found = []
         for own, split in ((rows(n_rows, seed), chosen), (rows(0), len(CANDIDATES))):
-            block = own.padded(CANDIDATES, 256)
             trace, noise = Trace(patch), Draws(split)
+            block = own.padded(CANDIDATES, 256)  # binned and put in order at the first request
             extend(EMPTY_LEAF, block, CANDIDATES, 0.7, depth, utility, noise)
             for part in rows_by_leaf(EMPTY_LEAF, block, CANDIDATES):
                 bin_counts(part, CANDIDATES)

@@ -295,3 +295,13 @@ def test_persons_must_be_given_for_each_row(most, persons, message):
     model = PrivateTreeClassifier(1.0, PERSONS, testing_seed=0, rows_per_person=most)
     with pytest.raises(ValueError, match=message):
         model.fit([[1], [2], [3], [4]], ["no", "yes"] * 2, persons=persons)
+
+
+@pytest.mark.parametrize("method", ["gibbs", "greedy", "topdown"])
+@pytest.mark.parametrize("persons", [None, [None] * 3])
+def test_a_list_without_a_row_is_no_error(method, persons):
+    """Else an error would tell that there is none; so it would if nobody's rows are left out."""
+    most = None if persons is None else 2
+    X, y = ([], []) if persons is None else ([[1], [2], [3]], ["no", "yes", "no"])
+    model = PrivateTreeClassifier(1.0, PERSONS, method, testing_seed=0, rows_per_person=most)
+    assert model.fit(X, y, persons=persons).n_features_in_ == 1

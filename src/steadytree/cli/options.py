@@ -158,6 +158,12 @@ SchemaFile = Annotated[Reads, option("FILE", "The completed schema (TOML).")]
 LedgerFile = Annotated[Path, option("FILE", "The privacy ledger of the data."), CHANGES]
 OptionalLedger = Annotated[Path | None, option("FILE", "The privacy ledger of the data."), CHANGES]
 Budget = Annotated[float, typer.Option(help="Total epsilon that may ever be spent on the data.")]
+Persons = Annotated[
+    str | None, option("COLUMN", "Whose row each is: protect persons, with --rows-per-person.")
+]
+RowsPerPerson = Annotated[
+    int | None, typer.Option(min=1, help="Keep so many rows of each person, and protect all.")
+]
 NewLedger = Annotated[
     bool, typer.Option("--new-ledger", help="Create the ledger, which must not exist yet.")
 ]

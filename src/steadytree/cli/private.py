@@ -120,7 +120,7 @@ def simulate(
     declared, data = st.Schema.load(schema), None
     if public_data is not None and target is not None:
         names_with(public_data, target)
-        data = read_rows(public_data, declared, target)
+        data = read_rows(public_data, declared, target)[:2]
     tried: dict[str, Any] = {"method": method.value, "repeats": repeats, "random_state": seed}
     found = st.simulate(declared, rows, epsilon or DEFAULT_EPSILONS, data, **tried)
     if out is not None:
@@ -142,6 +142,8 @@ def fit(
     new_ledger: NewLedger = False,
     witness: WitnessFile = None,
     method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
+    persons: options.Persons = None,
+    rows_per_person: options.RowsPerPerson = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a private tree, charge the ledger, save the tree; exit 3 if the budget is spent."""
@@ -149,13 +151,14 @@ def fit(
     names_with(data, target)
     declared = st.Schema.load(schema)
     account = options.open_ledger(ledger, budget, new_ledger, witness)
-    model = st.PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
+    more: dict[str, Any] = {"ledger": account, "rows_per_person": rows_per_person}
+    model = st.PrivateTreeClassifier(epsilon, declared, method.value, **more)
     try:
         with Progress() as progress:
             progress.update(f"reading {data}")
-            X, y = read_rows(data, declared, target)
+            X, y, whose = read_rows(data, declared, target, persons)
             progress.update("fitting a private tree")
-            model.fit(X, y)
+            model.fit(X, y, persons=whose)
     except BudgetError as error:
         stop(f"refused: {error}")
     model.save(out)
@@ -176,6 +179,8 @@ def evaluate(
     budget: Budget,
     new_ledger: NewLedger = False,
     witness: WitnessFile = None,
+    persons: options.Persons = None,
+    rows_per_person: options.RowsPerPerson = None,
     as_json: AsJson = False,
 ) -> None:
     """Estimate a tree's accuracy on private rows, with noise; exit 3 if the budget is spent."""
@@ -183,9 +188,10 @@ def evaluate(
     names_with(data, target)
     declared, model = st.Schema.load(schema), st.load(tree)
     account = options.open_ledger(ledger, budget, new_ledger, witness)
-    X, y = read_rows(data, declared, target)
+    X, y, whose = read_rows(data, declared, target, persons)
+    more: dict[str, Any] = {"persons": whose, "rows_per_person": rows_per_person}
     try:
-        found = st.private_accuracy(model, X, y, epsilon, declared, account)
+        found = st.private_accuracy(model, X, y, epsilon, declared, account, **more)
     except BudgetError as error:
         stop(f"refused: {error}")
     low, high = found.interval
@@ -312,11 +318,15 @@ def names_with(data: Path, target: str) -> list[str]:
     return names
 
 
-def read_rows(data: Path, declared: st.Schema, target: str) -> tuple[Table, Any]:
-    """Rows and labels of a file, each value read on its own as the schema declares it."""
+def read_rows(
+    data: Path, declared: st.Schema, target: str, persons: str | None = None
+) -> tuple[Table, Any, Any]:
+    """Rows, labels and persons of a file, each value read on its own as the schema declares it."""
     from steadytree.data.readers import read_cells
 
     listed = [*declared.classes, *(text for known in declared.space.categories for text in known)]
     as_they_stand = {str(value) for value in listed}
-    table = read_cells(data, list(dict.fromkeys([*declared.names, target])), as_they_stand)
-    return table.select(declared.names), table.select([target]).columns[0]
+    others = [target] if persons is None else [target, persons]
+    table = read_cells(data, list(dict.fromkeys([*declared.names, *others])), as_they_stand)
+    y, *whose = (table.select([name]).columns[0] for name in others)
+    return table.select(declared.names), y, whose[0] if whose else None

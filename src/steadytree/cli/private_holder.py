@@ -93,6 +93,8 @@ def serve(
             help="A public number that the rows do not exceed; time follows from it.", min=1
         ),
     ] = None,
+    persons: options.Persons = None,
+    rows_per_person: options.RowsPerPerson = None,
     new_ledger: options.NewLedger = False,
     delta: Annotated[
         float, option("<float>", "Total delta that may ever be spent on the data.")
@@ -117,7 +119,8 @@ def serve(
     options.check_ledger(ledger, new_ledger)
     terms = read_terms(name, study, plan, least_epsilon, coordinator_key)
     account = (ledger, budget, delta, witness)
-    holder = load_holder(name, data, target, schema, account, testing_seed, most_rows)
+    more = (testing_seed, (persons, rows_per_person), most_rows)
+    holder = load_holder(name, data, target, schema, account, *more)
     if sum_keys is not None:
         holder.sums.keys = SumKeys.load(sum_keys, name)
     gateway, store = open_gateway(holder, ledger, pace, terms)
@@ -223,6 +226,7 @@ def load_holder(
     schema: Path,
     account: tuple[Any, ...],
     testing_seed: int | None = None,
+    protected: tuple[str | None, int | None] = (None, None),  # column of persons, rows of each
     most_rows: int | None = None,
 ) -> st.Holder:
     """The holder of a file of rows; the target is the one column that is not in the schema."""
@@ -231,7 +235,8 @@ def load_holder(
 
     declared = st.Schema.load(schema)
     if target is None:
-        others = [each for each in column_names(data) if each not in declared.names]
+        known = {*declared.names, protected[0]}
+        others = [each for each in column_names(data) if each not in known]
         if len(others) != 1:
             raise ValueError(
                 f"the data have {len(others)} columns that are not in the schema: name the one "
@@ -239,8 +244,9 @@ def load_holder(
             )
         target = others[0]
     names_with(data, target)
-    X, y = read_rows(data, declared, target)
-    more = {"most_rows": most_rows, "testing_seed": testing_seed}
+    X, y, whose = read_rows(data, declared, target, protected[0])
+    more: dict[str, Any] = {"most_rows": most_rows, "testing_seed": testing_seed}
+    more |= {"persons": whose, "rows_per_person": protected[1]}
     return st.Holder(name, declared, X, y, st.Ledger(*account), **more)
 
 

@@ -83,6 +83,8 @@ def answer(
     name: Annotated[
         str | None, typer.Option(help="This holder; by default the name of its folder of keys.")
     ] = None,
+    persons: options.Persons = None,
+    rows_per_person: options.RowsPerPerson = None,
     as_json: AsJson = False,
     testing_seed: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
@@ -91,8 +93,8 @@ def answer(
 
     content = read_request_file(question, keys)
     check_can_write(answer_path(question))
-    rows = (data, schema, ledger, budget)
-    if (socket is None) == any(each is None for each in rows):
+    needed = (data, schema, ledger, budget)
+    if (socket is None) == any(each is None for each in needed):
         raise ValueError("name --socket, or --data, --schema, --ledger and --budget.")
     if ledger is not None:
         options.check_ledger(ledger, new_ledger)
@@ -101,8 +103,11 @@ def answer(
     own = name or keys.resolve().name
     if content["holder"] != own:
         raise ValueError(f"the request is for {content['holder']!r}, this is {own!r}.")
-    whose = (own, data, target, schema, (ledger, budget, 0.0, witness), testing_seed)
-    with _door(socket, whose, content) as ask:
+    protected = (persons, rows_per_person)
+    if socket is not None and any(protected):
+        raise ValueError("--persons belongs to --data: a serving gateway has its own.")
+    rows = (own, data, target, schema, (ledger, budget, 0.0, witness), testing_seed, protected)
+    with _door(socket, rows, content) as ask:
         known = _check_hello(ask, content)
         reply = _ask(ask, content)
     path = write_answer_file(question, content, reply, bool(known["private"]), keys)

@@ -120,8 +120,10 @@ def _look_up(cells: Sequence[Any], known: Mapping[str, int], other: float) -> ND
 def read_columns(X: Any, names: Sequence[str]) -> tuple[list[Cells], int]:
     """The named columns in order, and the number of rows.
 
-    Fails on a wrong number or name of columns, never on a value.
+    Fails on a wrong number or name of columns, never on a value or for lack of rows.
     """
+    if isinstance(X, list | tuple) and len(X) == 0:  # a list has no columns of its own
+        return [[] for _ in names], 0
     found, columns, n_rows = _columns(X)
     shell = Table(found, [np.empty(0)] * len(columns), {})
     shell.select(names)  # refuses what does not fit, in the same words as everywhere

@@ -22,7 +22,7 @@ from steadytree.federated.messages import MOST_BINS, MOST_TREES, HolderLike
 from steadytree.federated.receipts import Receipts
 from steadytree.federated.secure_sum import MaskedSums, SecureSum
 from steadytree.federated.session import Grown, Session
-from steadytree.federated.strategies import METHODS, grow_from_sums
+from steadytree.federated.strategies import LEVELS, METHODS, MOST_SPLITS, grow_from_sums
 from steadytree.federated.study import SECURE_SUM, StudyConfig, handshake, hello
 from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
 from steadytree.models.files import save
@@ -36,7 +36,6 @@ from steadytree.privacy.topdown import TopDown
 _LOG = logging.getLogger(__name__)
 LEAST_PART = 0.2  # of epsilon: the least for a block
 DEEPEST_LEVELS = 5  # of trees that are paid for level by level
-RELATION = "add or remove one row of one holder"
 FEWER_BINS = {"noisy_counts": 10, "secure_sum": 16}  # for methods that count every split
 
 
@@ -63,7 +62,8 @@ def check_session(
     elif method == "noisy_counts":
         check_released(n_splits * leaves * 2 * n_classes, most_released)
     else:
-        check_released(n_bins * leaves * n_classes, most_released)
+        budget.check_leaves(session.schema, 2**MOST_SPLITS)
+        check_released(max(n_bins * 2 ** (LEVELS - 1), 2**MOST_SPLITS) * n_classes, most_released)
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def run_study(config: StudyConfig, transport: Transport, clock: Clock = CLOCK) -
         raise ValueError(f"the transport reaches {transport.names}, the plan has {config.holders}.")
     checkpoint = Checkpoint(config.checkpoint, config.digest)
     receipts = Receipts(config.study, checkpoint.heads, getattr(transport, "sign", None))
-    private = handshake(transport, config, config.join, clock, receipts)
-    how: dict[str, Any] = {"clock": clock, "receipts": receipts}
+    private, most = handshake(transport, config, config.join, clock, receipts)
+    how: dict[str, Any] = {"clock": clock, "receipts": receipts, "rows_per_person": most}
     holders = RemoteHolders(transport, private, config.deadline, config.attempt, **how)
     holders.names = config.holders  # in the plan's order, on which every sample depends
     study = learn(config, holders, checkpoint)
@@ -116,18 +116,22 @@ def learn(config: StudyConfig, holders: Holders, checkpoint: Checkpoint) -> Stud
     check_session(session, config.method, len(config.holders), MOST_NUMBERS)
     if config.method == SECURE_SUM:
         sums = MaskedSums(session, config.epsilon, config.delta, config.honest)
-        grown = grow_from_sums(sums, session.candidates, config.epsilon)
+        grown = grow_from_sums(sums, session.candidates)
     else:
         grown = METHODS[config.method](session, _order(config))
     private = holders.private and session.private and config.testing_seed is None
     tree = _build(session, grown, private)
     spent = (config.epsilon, config.delta, session.spent_on)
-    privacy = PrivacyStatement(*spent, config.method, private, RELATION)
+    privacy = PrivacyStatement(*spent, config.method, private, _relation(holders))
     epsilons = dict(zip(config.holders, session.spent.tolist(), strict=True))
     missing = tuple(n for k, n in enumerate(config.holders) if k not in session.active)
     traffic = getattr(holders, "traffic", Traffic())
     rounds = (checkpoint.n_rounds, resumed, traffic, session.numbers)
     return Study(tree, privacy, epsilons, missing, *rounds)
+
+
+def _relation(holders: Holders) -> str:
+    return f"{budget.relation(holders.rows_per_person)} of one holder"
 
 
 def _build(session: Session, grown: Grown, private: bool) -> Tree:
@@ -237,7 +241,7 @@ class Coordinator:
         if self.method == "secure_sum":
             limits = (self.epsilon, self.delta, self.testing_seed)
             sums = SecureSum(own, name, schema_digest(self.schema), *limits)
-            grown = grow_from_sums(sums, session.candidates, self.epsilon)
+            grown = grow_from_sums(sums, session.candidates)
             spent = {"secure sums": self.epsilon}
         else:
             order = np.random.default_rng(self.testing_seed).permutation(len(self.holders))
@@ -248,7 +252,7 @@ class Coordinator:
         self.tree_: Tree = _build(session, grown, private)
         self.classes_ = np.array(self.schema.classes)
         cost = (self.epsilon, self.delta, spent)
-        self.privacy_ = PrivacyStatement(*cost, self.method, private, RELATION)
+        self.privacy_ = PrivacyStatement(*cost, self.method, private, _relation(session.holders))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -244,6 +244,8 @@ class Gateway:
         hello = messages.read_hello(content)
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"schema": to_dict(self.holder.schema), "time": time.time()}
+        if self.holder.rows_per_person is not None:
+            known["rows_per_person"] = self.holder.rows_per_person
         study, wanted = hello.study, hello.epsilon * (1 - 1e-9)
         # what the study has spent is part of its epsilon, so that a resumed one is not refused
         enough = self.holder.ledger.left + float(self._spent_in(study)) >= wanted

@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 from msgspec import UNSET
 
-from steadytree._base.exceptions import (
-    CancelledError,
-    RefusedError,
-    StaleError,
-    TooMuchWorkError,
-)
+from steadytree._base.exceptions import CancelledError, RefusedError, StaleError, TooMuchWorkError
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.masking import SumSide
@@ -29,16 +24,10 @@ from steadytree.federated.messages import (
 from steadytree.privacy import budget, mechanisms, tree_mechanism
 from steadytree.privacy.accounting import share_scale
 from steadytree.privacy.budget import logged_refusal
-from steadytree.privacy.growers import RowsInMemory
+from steadytree.privacy.growers import RowsInMemory, bound_rows
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.ledger_lines import ZERO, Entry, decimal_of
-from steadytree.privacy.mechanisms import (
-    Integers,
-    SeededNoise,
-    ledger_mark,
-    release_counts,
-    release_share,
-)
+from steadytree.privacy.mechanisms import Integers, SeededNoise, release_counts, release_share
 from steadytree.privacy.padding import Price, capacity_for
 from steadytree.privacy.sampled_tree import SampledTree, from_numbers, leaves_of, n_open, to_numbers
 from steadytree.privacy.tree_mechanism import (
@@ -76,6 +65,9 @@ class Holder:
     most_rows : int, optional
         A public number that the rows do not exceed: work and time follow from it, not from the
         rows. By default the next power of two from 1,024 on, which time then reveals.
+    persons, rows_per_person : array-like and int, optional
+        Protect persons: what a request costs covers the first so many rows of each, and no more
+        are kept.
     testing_seed : int, optional
         FOR TESTS ONLY: seeded noise, which is not private.
 
@@ -103,6 +95,8 @@ class Holder:
         *,
         most_rows: int | None = None,
         testing_seed: int | None = None,
+        persons: Any = None,
+        rows_per_person: int | None = None,
     ) -> None:
         with logged_refusal(_LOG, "refused to hold rows"):
             if not NAME.fullmatch(str(name)):
@@ -111,6 +105,8 @@ class Holder:
                 raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
             self.name, self.ledger = str(name), ledger
             self.schema: Schema = check_schema(schema)
+            X, y = bound_rows(X, y, persons, rows_per_person)
+            self.rows_per_person = rows_per_person
             self._rows = RowsInMemory(self.schema, X, y)
             if self._rows.n_read > MOST_ROWS:
                 message = f"a holder may have at most {MOST_ROWS:,} rows: use a sample of them."
@@ -207,7 +203,7 @@ class Holder:
         if request.sum is not UNSET:
             done = request.sum.step == "unmask"
             amounts = [ZERO, ZERO if done else decimal_of(request.sum.rho, "rho")]
-        mechanism = ledger_mark(self._noise, request.session)
+        mechanism = self._mechanism(request.session)
         texts = (request.kind, mechanism, "", "", request.name)
         return Entry(amounts[0], ZERO, *texts, rho=amounts[1])
 
@@ -223,9 +219,15 @@ class Holder:
         with logged_refusal(_LOG, f"holder {self.name} refused sums"):
             if schema != self._digest:
                 raise RefusedError("the sums were requested for another schema.")
-            mechanism, request = ledger_mark(self._noise, session), f"{session}:sums"
+            mechanism, request = self._mechanism(session), f"{session}:sums"
             self.ledger.spend(epsilon, "secure sums", mechanism, delta=delta, request=request)
         self._joined.add(session)
+
+    def _mechanism(self, session: str) -> str:
+        """The run in the ledger's words, and whom it protects if that is persons."""
+        most = self.rows_per_person
+        name = session if most is None else f"{session}, {budget.relation(most)}"
+        return mechanisms.ledger_mark(self._noise, name)
 
     def _exact_counts(
         self, session: str, tree: SampledTree, candidates: SplitTable, kind: str
@@ -269,7 +271,8 @@ class Holder:
                 _check_splits(request, trees, n_splits)
             if request.sum is not UNSET:
                 self.sums.check(request)
-            _check_size(request, trees, candidates, len(self.schema.classes))
+            how = (candidates, len(self.schema.classes), self.rows_per_person or 1)
+            _check_size(request, trees, *how)
         except RefusedError:
             raise
         except ValueError as error:
@@ -294,18 +297,20 @@ class Holder:
     def _numbers(
         self, request: Request, candidates: SplitTable, trees: list[SampledTree]
     ) -> Integers:
+        most = self.rows_per_person or 1
         if request.sum is not UNSET:
             step, tree = request.sum, trees[0]
             # bins count a row once a feature, leaves and rows count it once
             times = len(candidates.space) if step.what == "bins" else 1
+            squared = times * most**2  # the l2 sensitivity of k rows is k times that of one
 
             def vector() -> Integers:
                 block = self._block(candidates, request.n_bins)
                 exact = self._summed(tree, block, candidates, step.what).ravel()
-                return release_share(exact, step.rho, self._noise, times, step.honest)
+                return release_share(exact, step.rho, self._noise, squared, step.honest)
 
             return self.sums.take(request, self.private, vector)
-        epsilon, noise = request.epsilon, self._noise
+        epsilon, noise = request.epsilon / most, self._noise  # a row's part of its person's
         if request.kind == "rows":
             return release_counts(np.array([self._rows.n_kept]), epsilon, noise)
         block = self._block(candidates, request.n_bins)
@@ -346,18 +351,25 @@ def _check_splits(request: Request, trees: list[SampledTree], n_candidates: int)
 
 
 def _check_size(
-    request: Request, trees: list[SampledTree], candidates: SplitTable, n_classes: int
+    request: Request,
+    trees: list[SampledTree],
+    candidates: SplitTable,
+    n_classes: int,
+    rows_per_person: int,
 ) -> None:
     """Refuse what could not be computed or sent, before it is paid for or any noise is sampled."""
     most = max((len(splits) for splits in request.questions), default=1)
-    scale = max(most, len(request.trees)) / request.epsilon
+    epsilon = request.epsilon / rows_per_person
+    scale = max(most, len(request.trees)) / epsilon
+    if epsilon < mechanisms.SMALLEST_PART:
+        raise RefusedError("epsilon is too small for so many rows of a person.")
     if TAIL * scale + MOST_ROWS > LARGEST:  # noise could exceed the largest count
         raise RefusedError("epsilon is too small for so many splits.")
     n_leaves = sum(len(leaves_of(tree)) for tree in trees)
     if request.sum is not UNSET:
-        _check_sum(request.sum, len(trees), n_leaves * n_classes, candidates)
+        _check_sum(request.sum, len(trees), n_leaves * n_classes, candidates, rows_per_person)
     elif request.kind in BLOCKS:
-        budget.check_block(len(candidates), n_classes, request.depth, request.epsilon)
+        budget.check_block(len(candidates), n_classes, request.depth, epsilon)
         budget.check_released(n_leaves * 2 ** (request.depth + 1))
     elif request.kind in CHOICES:
         budget.check_scores(candidates.n_bins, n_classes, 1)
@@ -367,10 +379,12 @@ def _check_size(
         budget.check_released(2 * n_classes * sum(len(splits) for splits in request.questions))
 
 
-def _check_sum(how: SumStep, n_trees: int, n_counts: int, candidates: SplitTable) -> None:
+def _check_sum(
+    how: SumStep, n_trees: int, n_counts: int, candidates: SplitTable, rows_per_person: int
+) -> None:
     if n_trees != 1:
         raise RefusedError("a secure sum is about one tree.")
-    times = len(candidates.space) if how.what == "bins" else 1
+    times = (len(candidates.space) if how.what == "bins" else 1) * rows_per_person**2
     size = n_counts * (candidates.n_bins if how.what == "bins" else 1)
     budget.check_released(size)
     if TAIL * share_scale(how.rho, how.honest, times, size) + MOST_ROWS > LARGEST / MOST_SUMMED:

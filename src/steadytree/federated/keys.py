@@ -198,7 +198,7 @@ def read_key(path: Path, public: bool = False) -> Any:
     if not public:
         key = _read_private(path)
     else:
-        with contextlib.suppress(ValueError, TypeError):
+        with contextlib.suppress(*_unreadable()):
             key = form.load_ssh_public_key(path.read_bytes())
     if not isinstance(key, curve.Ed25519PublicKey if public else curve.Ed25519PrivateKey):
         raise ValueError(f"{str(path)!r} is no key that signs files: name another.")
@@ -216,11 +216,17 @@ def _read_private(path: Path) -> Any:
         raise ValueError(f"the key {str(path)!r} is encrypted: set {PASSPHRASE}.")
     try:
         return form.load_pem_private_key(content, password=secret)
-    except (ValueError, TypeError):
+    except _unreadable():
         if encrypted:
             message = f"{PASSPHRASE} is not the passphrase of {str(path)!r}: check it."
             raise ValueError(message) from None
     return None
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """What the library raises for bytes that are no key; not all of it is a ValueError."""
+    found = require("cryptography.exceptions", "private", PURPOSE)
+    return ValueError, TypeError, found.UnsupportedAlgorithm, found.InternalError
 
 
 def passphrase() -> bytes | None:

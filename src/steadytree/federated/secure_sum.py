@@ -15,6 +15,7 @@ from steadytree.federated.session import Session
 from steadytree.privacy import mechanisms
 from steadytree.privacy.mechanisms import release_counts, rho_of
 from steadytree.privacy.sampled_tree import SampledTree, leaves_of, to_numbers
+from steadytree.privacy.topdown import count_variance
 
 Parts = Mapping[int, bytes]  # by holder
 
@@ -70,6 +71,12 @@ class MaskedSums:
         }
         limits = (members, context, session.minimum)
         return masking.unmasked_sum(numbers, given, own, *limits).reshape(shape)
+
+    def variance(self, share: float) -> float:
+        """Of a count that holds a row once, asked for a share: all add noise, some would do."""
+        most = self._session.holders.rows_per_person or 1
+        extra = len(self._session.active) / self._honest
+        return extra * most**2 / (2 * self._rho * share)
 
     def _names(self, found: Mapping[int, Any]) -> dict[int, str]:
         return {index: self._session.holders.names[index] for index in found}
@@ -151,6 +158,16 @@ class SecureSum:
         for holder in self._holders:
             holder.join_sum(session, schema, epsilon, delta)
 
+    @property
+    def _most(self) -> int:
+        return max(holder.rows_per_person or 1 for holder in self._holders)
+
+    def variance(self, share: float) -> float:
+        """Of a count that holds a row once, asked for a share."""
+        if self._pure:
+            return count_variance(self._epsilon * share, self._most)
+        return self._most**2 / (2 * self._rho * share)
+
     def ask(
         self, share: float, kind: str, tree: SampledTree, candidates: SplitTable
     ) -> NDArray[Any]:
@@ -162,6 +179,8 @@ class SecureSum:
         exact = np.sum(parts, axis=0)
         # bins count a row once a feature, leaves and rows count it once
         times = len(candidates.space) if kind == "bins" else 1
+        most = self._most
         if self._pure:
-            return release_counts(exact, self._epsilon * share, self._noise, times)
-        return mechanisms.release_counts_zcdp(exact, self._rho * share, self._noise, times)
+            return release_counts(exact, self._epsilon * share, self._noise, times * most)
+        squared = times * most**2  # the l2 sensitivity of k rows is k times that of one
+        return mechanisms.release_counts_zcdp(exact, self._rho * share, self._noise, squared)

@@ -158,6 +158,8 @@ class FileHolders:
     The study goes on without the holders named in `without`.
     """
 
+    rows_per_person: int | None = None  # files do not say whom a holder protects: rows, at least
+
     def __init__(
         self,
         plan: StudyConfig,

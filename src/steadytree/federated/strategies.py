@@ -1,5 +1,6 @@
 """Six methods to grow one tree from the noised answers of several holders."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ import numpy as np
 from steadytree._base.exceptions import RefusedError
 from steadytree.data.splits import SplitTable
 from steadytree.federated.gateway import MOST_NUMBERS
+from steadytree.federated.joint_table import JointTable
 from steadytree.federated.messages import CHOICES, WHOLE
 from steadytree.federated.secure_sum import MaskedSums, SecureSum
 from steadytree.federated.session import LEAST_LABEL_SHARE, Grown, Session
@@ -29,6 +31,10 @@ CLASS_SHARE = 0.05  # of each holder's epsilon, for its number of rows of each c
 # epsilon times rows of a holder, from which a third level is worthwhile, and a second block:
 # sooner where a holder has all of its epsilon for one block
 TRIPLE_STRENGTH, ONE_BLOCK_STRENGTH, BLOCK_STRENGTH = 100.0, 250.0, 400.0
+# of sums: the joint table's share of the budget, levels of histograms, features of a leaf that may
+# be in the table, and its noise, all cells together, as a share of the rows
+TABLE_SHARE, LEVELS, BEST_FEATURES, NOISE_SHARE = 0.4, 2, 3, 0.1
+LEAST_CELLS, MOST_SPLITS = 4, 8
 
 
 # ---- block by block ----
@@ -248,21 +254,39 @@ def _top_down(session: Session, private_split: PrivateSplit, n_counted: int) -> 
 
 
 # ---- sums ----
-def level_depth(strength: float) -> int:
-    """Levels of a tree that is paid for level by level: 2 to 5."""
-    return int(np.clip(round(np.log2(max(strength, 1.0)) - 8.5), 2, 5))
+def grow_from_sums(sums: SecureSum | MaskedSums, candidates: SplitTable) -> Grown:
+    """From sums that were noised once: splits by histograms, then a tree by their joint table.
 
-
-def grow_from_sums(sums: SecureSum | MaskedSums, candidates: SplitTable, epsilon: float) -> Grown:
-    """Level by level from histograms of all features, summed and noised once."""
+    Histograms of all features, for all rows and for both sides of the best split, show which splits
+    are worthwhile. A histogram counts a row once a feature, the joint table once: so the table is
+    precise, and the best tree of its splits is found without another question.
+    """
     n_rows = float(max(sums.ask(ROWS_SHARE, "rows", OPEN, candidates)[0], 1))
-    depth = level_depth(epsilon * n_rows)
-    share, tree = (0.7 - ROWS_SHARE) / depth, OPEN
-    for _ in range(depth):
+    share, tree, gains = (1 - ROWS_SHARE - TABLE_SHARE) / LEVELS, OPEN, dict[int, float]()
+    for _ in range(LEVELS):
         bins = sums.ask(share, "bins", tree, candidates)
-        gains = (size_gains(sides_from_bins(leaf, candidates), "gini") for leaf in bins)
-        tree = split_leaves(tree, [int(np.argmax(each)) for each in gains])
-    return tree, sums.ask(0.3, "leaf counts", tree, candidates)
+        best = [_best_splits(leaf, candidates) for leaf in bins]
+        for split, gain in itertools.chain(*best):
+            gains[split] = gains.get(split, 0.0) + gain
+        tree = split_leaves(tree, [listed[0][0] for listed in best])
+    variance = sums.variance(TABLE_SHARE)
+    most_cells = (NOISE_SHARE * n_rows) ** 2 / (variance * bins.shape[2])
+    table = JointTable.of((), candidates)
+    for split in sorted(gains, key=lambda split: -gains[split]):
+        larger = JointTable.of((*table.splits, split), candidates)
+        grows = len(table.answers) < len(larger.answers) <= max(most_cells, LEAST_CELLS)
+        if grows and len(larger.splits) <= MOST_SPLITS:
+            table = larger
+    return table.best_tree(sums.ask(TABLE_SHARE, "leaf counts", table.tree, candidates), variance)
+
+
+def _best_splits(bins: Integers, candidates: SplitTable) -> list[tuple[int, float]]:
+    """The best split of each of the best features of a leaf, and its gain."""
+    gains = size_gains(sides_from_bins(bins, candidates), "gini")
+    feature, found = candidates.table.feature, dict[int, tuple[int, float]]()
+    for split in np.argsort(-gains, kind="stable").tolist():
+        found.setdefault(int(feature[split]), (split, float(gains[split])))
+    return list(found.values())[:BEST_FEATURES]
 
 
 METHODS = {grow.__name__: grow for grow in (delegate, duel, vote, local_rnm, noisy_counts)}

@@ -214,11 +214,11 @@ def handshake(
     seconds: float,
     clock: Clock = CLOCK,
     receipts: Receipts | None = None,
-) -> bool:
+) -> tuple[bool, int | None]:
     """Ask every holder who it is, and refuse to begin if one does not match the plan.
 
     Holders may be missing while the plan's minimum answers. Nothing is spent. Returns whether all
-    holders state that their noise is private.
+    holders state that their noise is private, and, if all protect persons, the most rows of one.
     """
     receipts = receipts or Receipts(config.study, {})
     limit, sent = Limit(seconds, clock=clock), time.time()
@@ -252,7 +252,10 @@ def handshake(
             f"{len(known)} of {len(config.holders)} holders answered, the plan needs "
             f"{config.minimum}; missing: {', '.join(missing)}. {NOTHING}"
         )
-    return all(found["private"] for found in known.values())
+    told = [known.get(name, {}).get("rows_per_person") for name in config.holders]
+    counts = [number for number in told if type(number) is int and number > 0]
+    most = max(counts) if len(counts) == len(told) else None
+    return all(found["private"] for found in known.values()), most
 
 
 def hello(config: StudyConfig, holder: str, receipts: Receipts) -> bytes:

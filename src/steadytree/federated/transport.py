@@ -40,6 +40,7 @@ class Holders(Protocol):
 
     names: tuple[str, ...]
     private: bool
+    rows_per_person: int | None  # the most that any holder protects; None: rows are protected
 
     def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """One round: each requested holder's answer, or the error instead of it."""
@@ -61,6 +62,9 @@ class LocalHolders:
         self._holders = {holder.name: holder for holder in holders}
         self.names = tuple(self._holders)
         self.private = all(getattr(holder, "private", False) for holder in holders)
+        told = [getattr(holder, "rows_per_person", None) for holder in holders]
+        counts = [number for number in told if number is not None]
+        self.rows_per_person = max(counts) if counts and len(counts) == len(told) else None
 
     def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """Send the requests one after the other; a refusal is returned as its error."""
@@ -93,14 +97,15 @@ class RemoteHolders:
     def __init__(
         self,
         transport: Transport,
-        private: bool,  # what the holders stated about their noise
+        private: bool,  # what the holders stated about their noise, and whom they protect
         deadline: float = 120.0,  # seconds for a round
         attempt: float = 40.0,  # seconds after which a message is repeated
         pause: float = 1.0,  # seconds before it is repeated to a holder that was unavailable
         clock: Clock = CLOCK,
         receipts: Receipts | None = None,
+        rows_per_person: int | None = None,
     ) -> None:
-        self._receipts = receipts or Receipts("", {})
+        self._receipts, self.rows_per_person = receipts or Receipts("", {}), rows_per_person
         self._transport, self.names, self.private = transport, transport.names, private
         self._deadline, self._attempt, self._pause = deadline, attempt, pause
         self._clock, self.traffic = clock, Traffic()

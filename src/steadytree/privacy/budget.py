@@ -43,12 +43,14 @@ LEAF_STRENGTH = 3.125  # of the counts of each leaf: noise of a third of it
 RELATION = "add or remove one row"
 
 
-def person(most: int) -> str:
-    """The relation of data sets that differ by one person's rows.
+def relation(most: int | None) -> str:
+    """Which data sets are neighbours: those that differ by one row, or by one person's rows.
 
-    >>> person(3)
-    'add or remove one person with at most 3 rows'
+    >>> relation(None), relation(3)
+    ('add or remove one row', 'add or remove one person with at most 3 rows')
     """
+    if most is None:
+        return RELATION
     return f"add or remove one person with at most {most} row{'s' * (most > 1)}"
 
 

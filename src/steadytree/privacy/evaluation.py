@@ -19,8 +19,8 @@ from steadytree.metrics.measurement import Measurement
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.privacy import mechanisms
-from steadytree.privacy.budget import PrivacyStatement, logged_refusal
-from steadytree.privacy.growers import encode_rows
+from steadytree.privacy.budget import PrivacyStatement, logged_refusal, relation
+from steadytree.privacy.growers import bound_rows, encode_rows
 from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import Floats, Integers, release_counts
 
@@ -36,6 +36,7 @@ class PrivateAccuracy:
     counts: Integers  # (n_classes, 2): correct, incorrect; each with noise
     privacy: PrivacyStatement
     level: float = 0.95  # confidence level of the interval
+    rows_per_person: int = 1  # times the noise that one row needs
 
     @property
     def accuracy(self) -> float:
@@ -53,7 +54,7 @@ class PrivateAccuracy:
         """
         (correct, wrong), left = self._totals(), 1 - self.level
         n_terms, ends = len(self.counts), []
-        scale = 1 / self.privacy.epsilon
+        scale = self.rows_per_person / self.privacy.epsilon
         reach = n_terms * math.ceil(scale * math.log(8 * n_terms / left))
         for sign, end in ((-1, 0), (1, 1)):
             n_correct, n_wrong = max(correct + sign * reach, 0.0), max(wrong - sign * reach, 0.0)
@@ -84,6 +85,8 @@ def private_accuracy(
     *,
     level: float = 0.95,
     testing_seed: int | None = None,
+    persons: Any = None,
+    rows_per_person: int | None = None,
 ) -> PrivateAccuracy:
     """Accuracy of a tree on private rows, with noise, charged to their ledger.
 
@@ -92,8 +95,8 @@ def private_accuracy(
     noise instead.
 
     Guarantee: epsilon-differential privacy for adding or removing one row. A row is counted once
-    in a public table (class, correct or not), so the sensitivity is 1. The model counts as public:
-    it must have been fitted on other rows, or privately.
+    in a public table (class, correct or not), so the sensitivity is 1, k for a person
+    with k rows. The model counts as public: it must have been fitted on other rows, or privately.
 
     Parameters
     ----------
@@ -109,6 +112,8 @@ def private_accuracy(
         Confidence level of the interval.
     testing_seed : int, optional
         FOR TESTS ONLY: seeded noise, which is not private.
+    persons, rows_per_person : array-like of shape (n_samples,) and int, optional
+        Protect persons instead of rows, as in ``PrivateTreeClassifier``.
 
     Examples
     --------
@@ -135,13 +140,16 @@ def private_accuracy(
                 raise ValueError(f"model knows {message}")
         if ledger is not None:  # before the rows are read, so that timing reveals nothing
             ledger.check(epsilon, "accuracy")
+        X, y = bound_rows(X, y, persons, rows_per_person)
         values, labels, _ = encode_rows(X, y, declared)
     noise = mechanisms.make_noise(testing_seed)
-    charge(ledger, {"accuracy": epsilon}, mechanisms.ledger_mark(noise, "discrete Laplace"))
-    noisy = release_counts(_exact_counts(tree, declared, values, labels), epsilon, noise)
+    most, whom = rows_per_person or 1, relation(rows_per_person)
+    name = "discrete Laplace" if rows_per_person is None else f"discrete Laplace, {whom}"
+    charge(ledger, {"accuracy": epsilon}, mechanisms.ledger_mark(noise, name))
+    noisy = release_counts(_exact_counts(tree, declared, values, labels), epsilon, noise, most)
     spent = {"right and wrong rows": epsilon}
-    statement = PrivacyStatement(epsilon, 0.0, spent, "accuracy", noise.private)
-    return PrivateAccuracy(tuple(declared.classes), noisy, statement, level)
+    statement = PrivacyStatement(epsilon, 0.0, spent, "accuracy", noise.private, whom)
+    return PrivateAccuracy(tuple(declared.classes), noisy, statement, level, most)
 
 
 def _exact_counts(

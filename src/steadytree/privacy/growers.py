@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.validation import Integer
 from steadytree.data._kernels.counts import SplitArrays, child_counts
 from steadytree.data.cell_reader import canonical
 from steadytree.data.dask import DaskParts, DaskRows
@@ -24,6 +25,7 @@ from steadytree.privacy.sampled_tree import OPEN, SampledTree, nodes_of, split_l
 from steadytree.privacy.tree_mechanism import BlockRows
 
 Binned = tuple[NDArray[Any], NDArray[np.int32]]  # bins and labels
+ROWS_PER_PERSON = Integer(1, 1_000_000, also=(None,))
 SHALLOW = 5  # levels of a tree whose splits need not gain rows
 Encoded = tuple[Floats, NDArray[np.int32], int]  # values, labels, rows read
 
@@ -42,7 +44,7 @@ class RowsInMemory:
     def padded(self, candidates: SplitTable, capacity: int) -> BlockRows:
         """The rows among so many; what is done with them takes the same work for any rows."""
         space, n_classes, extra = candidates.space, self._n_classes, capacity - self.n_kept
-        binned = np.pad(space.binned(self._values), ((0, 0), (0, extra)))
+        binned = space.binned(np.pad(self._values, ((0, extra), (0, 0))))  # padded before
         labels = np.pad(self._labels, (0, extra))
         padding = Padding(binned, labels, self.n_kept, n_classes, candidates)
         return BlockRows(binned, labels, n_classes, np.arange(capacity) < self.n_kept, padding)
@@ -86,13 +88,21 @@ def read_rows(schema: Schema, X: Any, y: Any, client: Any = None) -> RowsInMemor
     return RowsInMemory(schema, X, y)
 
 
-def bound_rows(X: Any, y: Any, persons: Any, most: int) -> tuple[Any, NDArray[Any]]:
+def bound_rows(X: Any, y: Any, persons: Any, most: int | None) -> tuple[Any, Any]:
     """The first `most` rows of each person; rows of nobody (missing) are left out.
 
-    Which rows of a person are kept depends on that person's rows alone.
+    Which rows of a person are kept depends on that person's rows alone. Without both, all rows.
     """
+    ROWS_PER_PERSON.check(most, "rows_per_person")
+    if (persons is None) != (most is None):
+        raise ValueError("rows_per_person and persons go together: give both, or neither.")
+    if most is None:
+        return X, y
+    if is_dask(X) or is_dask(y):
+        raise ValueError("rows_per_person needs data in memory, and X or y is a Dask one.")
     listed, labels = np.asarray(persons, dtype=object), np.asarray(y)
-    if listed.ndim != 1 or not len(listed) == len(labels) == Table.read(X).n_rows:
+    n_rows = len(X) if isinstance(X, list | tuple) else Table.read(X).n_rows
+    if listed.ndim != 1 or not len(listed) == len(labels) == n_rows:
         raise ValueError("X, y and persons have different numbers of rows: pass one person a row.")
     seen: Counter[str] = Counter()
     kept = []

@@ -97,12 +97,15 @@ class Padding:
         self.done, self._binned, self._candidates = 0, binned, candidates
         self.cancelled = False  # the next pass then ends the computation
         self._labels, self._bits = labels, np.zeros((0, 0), np.uint64)
-        ordered, offsets = order_by_class(labels, np.arange(n_rows), n_classes)
+        every = np.arange(len(labels))
+        of_all = np.where(every < n_rows, labels, n_classes).astype(np.int32)  # padding comes last
+        ordered, offsets = order_by_class(of_all, every, n_classes + 1)
         n_words = self.price.n_words
-        self._ordered = np.full(n_words * WORD_BITS, -1, np.int64)
-        self._ordered[: len(ordered)] = ordered
-        offsets[-1] = n_words  # the last class takes all words that are left, without a row
-        self.word_offsets = offsets
+        listed = np.full((n_words + 1) * WORD_BITS, -1, np.int64)
+        listed[: len(ordered)] = ordered
+        self._ordered = np.where(listed < n_rows, listed, -1)[: n_words * WORD_BITS]
+        self.word_offsets = offsets[:-1]
+        self.word_offsets[-1] = n_words  # the last class takes all words left, without a row
 
     def spend(self, steps: int) -> None:
         """Count steps that are done now."""
@@ -134,7 +137,9 @@ class Padding:
     def packed(self, inside: NDArray[np.bool_]) -> NDArray[np.uint64]:
         """One bit a row and split: 1 for a row of the part on the split's yes side."""
         if not self._bits.size:
-            self._bits = pack_sides(self._binned, self._ordered, *self._candidates.arrays)
+            # what is no row is packed as the first one, and left out below
+            every = np.maximum(self._ordered, 0)
+            self._bits = pack_sides(self._binned, every, *self._candidates.arrays)
         taken = np.where(self._ordered >= 0, inside[self._ordered], False)
         bits = self._bits & np.packbits(taken, bitorder="little").view(np.uint64)
         self.spend(ROW * len(inside) + bits.size)

@@ -12,7 +12,6 @@ from sklearn.utils.validation import validate_data
 from steadytree._base.validation import Instance, Integer, OneOf, Parameters, validate
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
-from steadytree.data.table import is_dask
 from steadytree.models.base import TreeClassifierMixin
 from steadytree.models.tree import Tree
 from steadytree.privacy import budget, growers, mechanisms
@@ -31,7 +30,7 @@ PARAMETERS: Parameters = {
     "method": OneOf("gibbs", "greedy", "topdown"),
     "public_rows": Integer(1, also=(None,)),
     "n_bins": Integer(2, 1_000, also=(None,)),
-    "rows_per_person": Integer(1, 1_000_000, also=(None,)),
+    "rows_per_person": growers.ROWS_PER_PERSON,
     "ledger": Instance(Ledger, "a Ledger"),
 }
 
@@ -167,12 +166,15 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 self.ledger.check(float(self.epsilon), "private tree")
             X, y = self._bound_rows(X, y, client, persons)
             rows = growers.read_rows(schema, X, y, client)
-            validate_data(self, getattr(rows, "sample", X), skip_check_array=True)
+            shown = getattr(rows, "sample", X)
+            if isinstance(shown, list | tuple) and len(shown) == 0:  # a list without a row
+                shown = np.empty((0, len(schema.names)))
+            validate_data(self, shown, skip_check_array=True)
             if rows.n_read > MOST_ROWS:
                 raise ValueError(f"X may have at most {MOST_ROWS:,} rows: fit on a sample.")
         noise, epsilon = mechanisms.make_noise(self.testing_seed), float(self.epsilon)
         most = self.rows_per_person or 1
-        relation = budget.RELATION if self.rows_per_person is None else budget.person(most)
+        relation = budget.relation(self.rows_per_person)
         name = self.method if self.rows_per_person is None else f"{self.method}, {relation}"
         charge(self.ledger, {"private tree": epsilon}, mechanisms.ledger_mark(noise, name))
         spent: dict[str, float] = {}
@@ -198,13 +200,9 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
 
     def _bound_rows(self, X: Any, y: Any, client: Any, persons: Any) -> tuple[Any, Any]:
         """At most `rows_per_person` rows of each person."""
-        if (persons is None) != (self.rows_per_person is None):
-            raise ValueError("rows_per_person and persons go together: give both, or neither.")
-        if persons is None:
-            return X, y
-        if client is not None or is_dask(X) or is_dask(y):
-            raise ValueError("rows_per_person needs data in memory, and X or y is a Dask one.")
-        return growers.bound_rows(X, y, persons, int(self.rows_per_person))
+        if persons is not None and client is not None:
+            raise ValueError("rows_per_person needs data in memory, not a client.")
+        return growers.bound_rows(X, y, persons, self.rows_per_person)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted tree to a ``*.tree.json`` file, which does not hold ``privacy_``.
