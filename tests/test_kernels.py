@@ -16,12 +16,15 @@ import steadytree
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
+from steadytree.privacy import _kernels
 from tests.data import reference
 
 ROOT = pathlib.Path(steadytree.__file__).parent
 IS_KERNEL = re.compile(r"(^|\.)_kernels(\.|$)")
-# with NUMBA_DISABLE_JIT=1, as for mutants of kernels, they stay plain functions
-KERNEL = types.FunctionType if numba.config.DISABLE_JIT else CPUDispatcher
+KERNEL = CPUDispatcher
+if numba.config.DISABLE_JIT:  # as for mutants of kernels, which stay plain functions
+    KERNEL = types.FunctionType
+    _kernels.popcount = lambda bits: int(bits).bit_count()  # exists compiled only
 
 
 def module_name(path, root, package):

@@ -2,7 +2,7 @@
 
     python tools/mutate.py --count 100 --first 0 --seed 0 --jobs 2
 
-Mutants are put in an order by a seed, and some of them run: each against the nearest tests of its
+Mutants are put in an order by a seed, and some of them are run: each against the nearest tests of its
 module until the first failure, in a child of a process that has loaded the libraries, with a
 copy of the source. Compiled loops run uncompiled then, against their twins: compiling would take
 longer than the tests. Results are kept in build/mutants.jsonl by the text of the module and the
@@ -12,6 +12,7 @@ keeps what was seen at first.
 
 import argparse
 import ast
+import collections
 import copy
 import hashlib
 import json
@@ -196,6 +197,18 @@ def mutants_of(module):
                 }
 
 
+def in_order(mutants, seed):
+    """In an order by hashes of what is changed, which a change of other lines does not disturb."""
+    seen = collections.Counter()
+
+    def digest(mutant):
+        what = mutant["module"], mutant["before"], mutant["after"]
+        seen[what] += 1
+        return hashlib.sha256(repr((seed, *what, seen[what])).encode()).digest()
+
+    return sorted(mutants, key=digest)
+
+
 def mutated_text(mutant):
     tree = ast.parse((SOURCE / f"steadytree/{mutant['module']}.py").read_text("utf-8"))
     if mutant["node"] is not None:
@@ -230,7 +243,6 @@ def tests_of(module):
 
 def preload():
     """What every run imports, once; nothing of steadytree."""
-    import hypothesis.strategies  # noqa: F401
     import numba  # noqa: F401
     import pandas  # noqa: F401
     import pytest  # noqa: F401
@@ -308,10 +320,14 @@ def worker(mutants, results):
 
     Before the first of a module its tests must pass unchanged, or every mutant would seem killed.
     """
-    passed = {found["key"] for found in kept_lines(results)}
+    n_begun = len(kept_lines(results))
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(SOURCE, pathlib.Path(folder, "src"))  # compiled loops, too
         for mutant in mutants:
+            lines = kept_lines(results)
+            passed = {found["key"] for found in lines}
+            if key_of(mutant) in {found["key"] for found in lines[n_begun:]}:
+                continue  # by another process that shares the file
             same = {"module": mutant["module"], "node": None, "change": None}
             for each in [mutant] if key_of(same) in passed else [same, mutant]:
                 outcome, seconds = run(each, folder)
@@ -320,7 +336,6 @@ def worker(mutants, results):
                     raise RuntimeError(f"the tests of {mutant['module']} fail unchanged")
                 with results.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(found) + "\n")
-                passed.add(found["key"])
             sys.stdout.write(
                 f"{outcome:9} {mutant['module']}:{mutant['line']}: "
                 f"{mutant['before']}  ->  {mutant['after']}\n"
@@ -359,13 +374,13 @@ def main():
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # copies of the source are removed
     names = [name for name in MODULES if name.startswith(given.only or "")]
-    every = [mutant for name in names for mutant in mutants_of(name)]
-    random.Random(given.seed).shuffle(every)
+    every = in_order([mutant for name in names for mutant in mutants_of(name)], given.seed)
     sampled = every[given.first : given.first + given.count]
     given.results.parent.mkdir(parents=True, exist_ok=True)
     now = {found["key"]: found["outcome"] for found in kept_lines(given.results)}
     settled = {key for key, outcome in now.items() if not given.again or outcome != "survived"}
     open_ = [mutant for mutant in sampled if key_of(mutant) not in settled]
+    random.shuffle(open_)  # several processes may share the work
     preload()
     children = []
     for k in range(given.jobs):

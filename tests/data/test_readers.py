@@ -48,6 +48,22 @@ def test_quoted_fields_and_blank_lines(tmp_path):
     assert columns_of(table) == {"a": ['x "y"', "two\nlines"], "b, c": [1, 2]}
 
 
+def test_the_row_that_is_named_is_the_one_that_does_not_fit(tmp_path, monkeypatch):
+    """Rows count from 1 below the header; blank lines and line breaks in quotes do not count."""
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        monkeypatch.setattr(data_file, "ROWS_AT_ONCE", int(random.integers(1, 5)))
+        n_rows = int(random.integers(1, 12))
+        wrong = int(random.integers(1, n_rows + 1))
+        lines = ["a,b"]
+        for row in range(1, n_rows + 1):
+            lines += [""] * int(random.integers(0, 3))
+            cell = f'"r{row}\n\nx"' if random.random() < 0.3 else f"r{row}"
+            lines.append(cell + [",1", "", ",1,2"][int(row == wrong) * int(random.integers(1, 3))])
+        with pytest.raises(ValueError, match=rf"row {wrong} has [13] field.*begins 'r{wrong}\b"):
+            read_text(tmp_path, "\n".join(lines) + "\n")
+
+
 def test_column_that_turns_to_text_late_is_read_again(tmp_path, monkeypatch):
     monkeypatch.setattr(data_file, "ROWS_AT_ONCE", 2)
     table = read_text(tmp_path, "a,b\n01,1\n2,2\n3,3\nx,4\n,5\n")
