@@ -2,7 +2,7 @@
 
     python tools/mutate.py --count 100 --first 0 --seed 0 --jobs 2
 
-Mutants are put in an order by a seed, and some of them are run: each against the nearest tests of its
+Mutants are put in an order by a seed, and some are run: each against the nearest tests of its
 module until the first failure, in a child of a process that has loaded the libraries, with a
 copy of the source. Compiled loops run uncompiled then, against their twins: compiling would take
 longer than the tests. Results are kept in build/mutants.jsonl by the text of the module and the
@@ -293,14 +293,18 @@ def run_tests(mutant, folder):
 def wait(child):
     """The exit code of pytest, or None where it ran on, and seconds of the processor."""
     end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        ended, status, used = os.wait4(child, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
-        time.sleep(0.05)
-    os.killpg(child, signal.SIGKILL)
-    used = os.wait4(child, 0)[2]
-    return None, used.ru_utime + used.ru_stime
+    status = None
+    try:
+        while status is None and time.monotonic() < end:
+            time.sleep(0.05)
+            ended, found, used = os.wait4(child, os.WNOHANG)
+            status = found if ended else None
+    finally:  # with this process, too
+        if status is None:
+            os.killpg(child, signal.SIGKILL)
+            used = os.wait4(child, 0)[2]
+    code = None if status is None else os.waitstatus_to_exitcode(status)
+    return code, used.ru_utime + used.ru_stime
 
 
 def run(mutant, folder):
