@@ -40,8 +40,8 @@ MODULES = {
     "data/_kernels/bins": [],
     "data/_kernels/counts": [],
     "distance/_kernels": [],
-    "distance/diff": ["distance/test_new_class.py"],
-    "distance/path": [],
+    "distance/diff": ["distance/test_new_class.py", "distance/test_regression_trees.py"],
+    "distance/path": ["distance/test_regression_trees.py"],
     "distance/tree_distance": ["distance/test_node_distance.py"],
     "metrics/accuracy": [],
     "metrics/calibration": [],
@@ -285,6 +285,8 @@ def run_tests(mutant, folder):
 
         numba.config.DISABLE_JIT = 1
         options += ["-W", "ignore::RuntimeWarning"]  # hashes are meant to overflow
+    else:
+        options += ["--doctest-modules", str(target)]  # its own examples
     import pytest
 
     return int(pytest.main([*options, *tests_of(mutant["module"])]))

@@ -274,7 +274,7 @@ def test_sklearn_trees_need_the_data_for_bounds():
 def test_refuses_what_it_cannot_compare():
     a = stump([(0.5, 0), (1, 1)])
     regression = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.1, 0.7])
-    with pytest.raises(TypeError, match="leaves hold numbers and not classes"):
+    with pytest.raises(TypeError, match="1 of the 2 trees are regression trees"):
         path_distance(a, regression)
     text = FeatureSpace.declare(categories={"x": ["u", "v"]})
     b = Tree(text, [0, 1], [-1], [np.nan], [-1], [-1], [[1, 0]], [1])
