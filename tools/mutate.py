@@ -251,7 +251,27 @@ def preload():
     import sklearn.model_selection  # noqa: F401
 
 
-def start(mutant, folder):
+class QuickestFirst:
+    """A plugin of pytest: tests in the order of how long they took when all passed."""
+
+    def __init__(self, path):
+        self.path, self.seconds = path, {}
+        self.known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+    def pytest_collection_modifyitems(self, items):
+        items.sort(key=lambda item: self.known.get(item.nodeid, 0.0))
+
+    def pytest_runtest_logreport(self, report):
+        known = self.seconds.get(report.nodeid, 0.0)
+        self.seconds[report.nodeid] = known + report.duration
+
+    def pytest_sessionfinish(self, exitstatus):
+        if exitstatus == 0:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(json.dumps(self.seconds), "utf-8")
+
+
+def start(mutant, folder, times):
     """Run the tests of a mutant in a child; returns its process id."""
     child = os.fork()
     if child:
@@ -259,7 +279,7 @@ def start(mutant, folder):
     code = BROKEN
     try:
         os.setsid()
-        code = run_tests(mutant, pathlib.Path(folder))
+        code = run_tests(mutant, pathlib.Path(folder), times)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -268,7 +288,7 @@ def start(mutant, folder):
         os._exit(code)
 
 
-def run_tests(mutant, folder):
+def run_tests(mutant, folder, times):
     """In the child: write the mutant into the copy, and test that copy."""
     output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
@@ -289,7 +309,8 @@ def run_tests(mutant, folder):
         options += ["--doctest-modules", str(target)]  # its own examples
     import pytest
 
-    return int(pytest.main([*options, *tests_of(mutant["module"])]))
+    plugins = [QuickestFirst(times / f"{mutant['module'].replace('/', '.')}.json")]
+    return int(pytest.main([*options, *tests_of(mutant["module"])], plugins))
 
 
 def wait(child):
@@ -309,10 +330,10 @@ def wait(child):
     return code, used.ru_utime + used.ru_stime
 
 
-def run(mutant, folder):
+def run(mutant, folder, times):
     target = pathlib.Path(folder, f"src/steadytree/{mutant['module']}.py")
     try:
-        code, seconds = wait(start(mutant, folder))
+        code, seconds = wait(start(mutant, folder, times))
     finally:
         shutil.copy2(SOURCE / f"steadytree/{mutant['module']}.py", target)
     if code not in (None, 0, 1, 2):  # 2: not even collected, as with an endless import
@@ -336,7 +357,7 @@ def worker(mutants, results):
                 continue  # by another process that shares the file
             same = {"module": mutant["module"], "node": None, "change": None}
             for each in [mutant] if key_of(same) in passed else [same, mutant]:
-                outcome, seconds = run(each, folder)
+                outcome, seconds = run(each, folder, results.parent / "times")
                 found = {"key": key_of(each), **each, "outcome": outcome, "seconds": seconds}
                 if each is same and outcome != "survived":
                     raise RuntimeError(f"the tests of {mutant['module']} fail unchanged")
