@@ -219,6 +219,9 @@ def mutated_text(mutant):
 
 def key_of(mutant):
     text = (SOURCE / f"steadytree/{mutant['module']}.py").read_text("utf-8")
+    if mutant["node"] is None:  # that its tests pass is known of these tests alone
+        paths = [PROJECT / each for each in tests_of(mutant["module"]) if each.endswith(".py")]
+        text += "".join(path.read_text("utf-8") for path in paths)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     return f"{mutant['module']}:{digest}:{mutant['node']}:{mutant['change']}"
 
