@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -29,7 +30,8 @@ import traceback
 PROJECT = pathlib.Path(__file__).parents[1]
 SOURCE = PROJECT / "src"
 RESULTS = PROJECT / "build/mutants.jsonl"
-SECONDS = 180  # a mutant that runs on is noticed, too
+SECONDS = 90  # of the processor: a mutant that runs on is noticed, too
+WAITED = 1_800  # seconds by the clock, where it waits for ever
 BROKEN = 70  # exit code of a child that did not get as far as its tests
 # modules whose numbers a page or a budget depends on, and tests beside that of the same name
 MODULES = {
@@ -282,6 +284,7 @@ def start(mutant, folder, times):
     code = BROKEN
     try:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         code = run_tests(mutant, pathlib.Path(folder), times)
     except BaseException:
         traceback.print_exc()
@@ -318,7 +321,7 @@ def run_tests(mutant, folder, times):
 
 def wait(child):
     """The exit code of pytest, or None where it ran on, and seconds of the processor."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + WAITED
     status = None
     try:
         while status is None and time.monotonic() < end:
@@ -330,6 +333,7 @@ def wait(child):
             os.killpg(child, signal.SIGKILL)
             used = os.wait4(child, 0)[2]
     code = None if status is None else os.waitstatus_to_exitcode(status)
+    code = None if code in (-signal.SIGXCPU, -signal.SIGKILL) else code
     return code, used.ru_utime + used.ru_stime
 
 
