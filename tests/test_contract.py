@@ -26,8 +26,14 @@ QUICK = [
     st.RiskScoreClassifier(max_conditions=3, random_state=0),
     st.RetrainedTreeClassifier(n_repeats=1),
 ]
+LONGER = [
+    ParetoTreeClassifier(n_trees=4, random_state=0),
+    RobustTreeClassifier(max_depth=1, n_thresholds=4),
+]
 names = {"ids": lambda model: type(model).__name__}
-every_learner = pytest.mark.parametrize("learner", QUICK, **names)
+every_learner = pytest.mark.parametrize(
+    "learner", [*QUICK, *(pytest.param(model, marks=pytest.mark.slow) for model in LONGER)], **names
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,21 +1,25 @@
 """Change one thing at a time in modules that compute numbers, and see whether their tests notice.
 
-    python tools/mutate.py --count 60 --seed 0 --jobs 2
+    python tools/mutate.py --count 100 --first 0 --seed 0 --jobs 2
 
-Mutants are sampled with a seed from all modules listed below. Each is run against the tests of its
-module until the first failure, in a process of its own with a copy of the source. Results are kept
-in build/mutants.jsonl by the text of the module and the mutant, so that an interrupted run goes on
-where it stopped, and a mended test is seen by --again, which runs survivors once more.
+Mutants are put in an order by a seed, and some are run: each against the nearest tests of its
+module until the first failure, in a child of a process that has loaded the libraries, with a
+copy of the source. Compiled loops run uncompiled then, against their twins: compiling would take
+longer than the tests. Results are kept in build/mutants.jsonl by the text of the module and the
+mutant, so that an interrupted run goes on where it stopped; --again runs survivors once more, and
+keeps what was seen at first.
 """
 
 import argparse
 import ast
+import collections
 import copy
 import hashlib
 import json
 import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -26,15 +30,21 @@ import traceback
 PROJECT = pathlib.Path(__file__).parents[1]
 SOURCE = PROJECT / "src"
 RESULTS = PROJECT / "build/mutants.jsonl"
-SECONDS = 180  # a mutant that runs on is noticed, too
+SECONDS = 90  # of the processor: a mutant that runs on is noticed, too
+WAITED = 1_800  # seconds by the clock, where it waits for ever
 BROKEN = 70  # exit code of a child that did not get as far as its tests
 # modules whose numbers a page or a budget depends on, and tests beside that of the same name
 MODULES = {
     "_base/intervals": [],
     "data/binning": [],
     "data/labels": [],
-    "data/readers": ["data/test_dataset.py"],
-    "distance/diff": ["distance/test_new_class.py"],
+    "data/readers": [],
+    "data/_kernels/bins": [],
+    "data/_kernels/counts": [],
+    "distance/_kernels": [],
+    "distance/diff": ["distance/test_new_class.py", "distance/test_regression_trees.py"],
+    "distance/path": ["distance/test_regression_trees.py"],
+    "distance/tree_distance": ["distance/test_node_distance.py", "distance/test_collection.py"],
     "metrics/accuracy": [],
     "metrics/calibration": [],
     "metrics/complexity": [],
@@ -43,6 +53,7 @@ MODULES = {
     "metrics/measurement": [],
     "metrics/ranking": [],
     "metrics/validation": [],
+    "models/_kernels": [],
     "models/boxes": ["models/test_tree.py", "distance/test_path.py"],
     "models/condition": ["models/test_scorecard.py"],
     "models/one_hot": [],
@@ -52,14 +63,23 @@ MODULES = {
     "models/exports/probes": [],
     "models/exports/source": [],
     "models/exports/sql": [],
+    "privacy/_kernels": [],
+    "privacy/accounting": [],
     "privacy/budget": [],
     "privacy/ledger": [],
     "privacy/ledger_lines": [],
     "reporting/formatting": [],
+    "riskscore/pool": [],
     "riskscore/scaling": [],
-    "robustness/certify": [],
+    "riskscore/scoring": [],
+    "robustness/certificate": ["robustness/test_certify.py"],
+    "robustness/certify": ["robustness/test_certificate.py"],
+    "stability/_kernels/choose": [],
+    "stability/optimism": [],
     "stability/removal": [],
 }
+TOLERANCE = 1e-6  # numbers below are differences that do not count: twice as much is the same
+UNCHANGED = {"strict", "stacklevel", "repr", "compare", "copy"}  # arguments that change no number
 COMPARED = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -130,7 +150,7 @@ def changes_of(node):
 
 
 def skipped(tree):
-    """Nodes whose change says nothing: annotations, docstrings, messages, defaults of fields."""
+    """Nodes whose change says nothing: annotations, decorators, messages, checks of lengths."""
     found = set()
     for node in ast.walk(tree):
         dropped = []
@@ -146,6 +166,12 @@ def skipped(tree):
             dropped = node.decorator_list
         elif isinstance(node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom):
             dropped = [node]
+        elif isinstance(node, ast.Constant) and type(node.value) is float:
+            dropped = [node] if 0 < node.value <= TOLERANCE else []
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", None))
+            dropped = [each for each in node.keywords if each.arg in UNCHANGED]
+            dropped += [node] if name == "warn" else []
         for each in dropped:
             found |= set() if each is None else set(map(id, ast.walk(each)))
     return found
@@ -173,21 +199,47 @@ def mutants_of(module):
                 }
 
 
+def in_order(mutants, seed):
+    """In an order by hashes of what is changed, which a change of other lines does not disturb."""
+    seen = collections.Counter()
+
+    def digest(mutant):
+        what = mutant["module"], mutant["before"], mutant["after"]
+        seen[what] += 1
+        return hashlib.sha256(repr((seed, *what, seen[what])).encode()).digest()
+
+    return sorted(mutants, key=digest)
+
+
 def mutated_text(mutant):
     tree = ast.parse((SOURCE / f"steadytree/{mutant['module']}.py").read_text("utf-8"))
-    node = list(ast.walk(tree))[mutant["node"]]
-    list(changes_of(node))[mutant["change"]](node)
+    if mutant["node"] is not None:
+        node = list(ast.walk(tree))[mutant["node"]]
+        list(changes_of(node))[mutant["change"]](node)
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def key_of(mutant):
     text = (SOURCE / f"steadytree/{mutant['module']}.py").read_text("utf-8")
+    if mutant["node"] is None:  # that its tests pass is known of these tests alone
+        paths = [PROJECT / each for each in tests_of(mutant["module"]) if each.endswith(".py")]
+        text += "".join(path.read_text("utf-8") for path in paths)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     return f"{mutant['module']}:{digest}:{mutant['node']}:{mutant['change']}"
 
 
 # ---- runs ----
+def is_kernel(module):
+    return "_kernels" in module
+
+
 def tests_of(module):
+    """Arguments for pytest: the test file of the same name, and those that are listed."""
+    if is_kernel(module):
+        text = (SOURCE / f"steadytree/{module}.py").read_text("utf-8")
+        loops = [part.name for part in ast.parse(text).body if isinstance(part, ast.FunctionDef)]
+        named = " or ".join(f"reference[{name}]" for name in loops)
+        return ["tests/test_kernels.py", "-k", named]
     folder, _, name = module.rpartition("/")
     own = f"{folder}/test_{name}.py"
     listed = ([own] if (PROJECT / "tests" / own).is_file() else []) + MODULES[module]
@@ -204,7 +256,27 @@ def preload():
     import sklearn.model_selection  # noqa: F401
 
 
-def start(mutant, folder):
+class QuickestFirst:
+    """A plugin of pytest: tests in the order of how long they took when all passed."""
+
+    def __init__(self, path):
+        self.path, self.seconds = path, {}
+        self.known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+    def pytest_collection_modifyitems(self, items):
+        items.sort(key=lambda item: self.known.get(item.nodeid, 0.0))
+
+    def pytest_runtest_logreport(self, report):
+        known = self.seconds.get(report.nodeid, 0.0)
+        self.seconds[report.nodeid] = known + report.duration
+
+    def pytest_sessionfinish(self, exitstatus):
+        if exitstatus == 0:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(json.dumps(self.seconds), "utf-8")
+
+
+def start(mutant, folder, times):
     """Run the tests of a mutant in a child; returns its process id."""
     child = os.fork()
     if child:
@@ -212,7 +284,8 @@ def start(mutant, folder):
     code = BROKEN
     try:
         os.setsid()
-        code = run_tests(mutant, pathlib.Path(folder))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        code = run_tests(mutant, pathlib.Path(folder), times)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -221,7 +294,7 @@ def start(mutant, folder):
         os._exit(code)
 
 
-def run_tests(mutant, folder):
+def run_tests(mutant, folder, times):
     """In the child: write the mutant into the copy, and test that copy."""
     output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
@@ -231,47 +304,72 @@ def run_tests(mutant, folder):
     os.chdir(PROJECT)
     sys.path[:0] = [str(folder / "src"), str(PROJECT)]
     os.environ["PYTHONPATH"] = str(folder / "src")  # of commands that tests start
+    marks = "not (data or slow or heavy or federated or browser or interop)"
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-m", marks]
+    if is_kernel(mutant["module"]):
+        import numba
+
+        numba.config.DISABLE_JIT = 1
+        options += ["-W", "ignore::RuntimeWarning"]  # hashes are meant to overflow
+    else:
+        options += ["--doctest-modules", str(target)]  # its own examples
     import pytest
 
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no"]
-    marks = "not (data or slow or heavy or federated or browser or interop)"
-    return int(pytest.main([*options, "-m", marks, *tests_of(mutant["module"])]))
+    plugins = [QuickestFirst(times / f"{mutant['module'].replace('/', '.')}.json")]
+    return int(pytest.main([*options, *tests_of(mutant["module"])], plugins))
 
 
 def wait(child):
-    """How the child ended: the exit code of pytest, or None where it ran on."""
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.05)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+    """The exit code of pytest, or None where it ran on, and seconds of the processor."""
+    end = time.monotonic() + WAITED
+    status = None
+    try:
+        while status is None and time.monotonic() < end:
+            time.sleep(0.05)
+            ended, found, used = os.wait4(child, os.WNOHANG)
+            status = found if ended else None
+    finally:  # with this process, too
+        if status is None:
+            os.killpg(child, signal.SIGKILL)
+            used = os.wait4(child, 0)[2]
+    code = None if status is None else os.waitstatus_to_exitcode(status)
+    code = None if code in (-signal.SIGXCPU, -signal.SIGKILL) else code
+    return code, used.ru_utime + used.ru_stime
 
 
-def run(mutant, folder):
+def run(mutant, folder, times):
     target = pathlib.Path(folder, f"src/steadytree/{mutant['module']}.py")
     try:
-        code = wait(start(mutant, folder))
+        code, seconds = wait(start(mutant, folder, times))
     finally:
         shutil.copy2(SOURCE / f"steadytree/{mutant['module']}.py", target)
     if code not in (None, 0, 1, 2):  # 2: not even collected, as with an endless import
         tail = pathlib.Path(folder, "output").read_text("utf-8", "replace")[-600:]
         raise RuntimeError(f"{mutant}: pytest ended with {code}\n{tail}")
-    return "survived" if code == 0 else "ran on" if code is None else "killed"
+    return "survived" if code == 0 else "ran on" if code is None else "killed", seconds
 
 
 def worker(mutants, results):
-    """Run some mutants one after the other, each kept as soon as it is known."""
+    """Run some mutants one after the other, each kept as soon as it is known.
+
+    Before the first of a module its tests must pass unchanged, or every mutant would seem killed.
+    """
+    n_begun = len(kept_lines(results))
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(SOURCE, pathlib.Path(folder, "src"))  # compiled loops, too
         for mutant in mutants:
-            outcome = run(mutant, folder)
-            line = json.dumps({"key": key_of(mutant), **mutant, "outcome": outcome})
-            with results.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            lines = kept_lines(results)
+            passed = {found["key"] for found in lines}
+            if key_of(mutant) in {found["key"] for found in lines[n_begun:]}:
+                continue  # by another process that shares the file
+            same = {"module": mutant["module"], "node": None, "change": None}
+            for each in [mutant] if key_of(same) in passed else [same, mutant]:
+                outcome, seconds = run(each, folder, results.parent / "times")
+                found = {"key": key_of(each), **each, "outcome": outcome, "seconds": seconds}
+                if each is same and outcome != "survived":
+                    raise RuntimeError(f"the tests of {mutant['module']} fail unchanged")
+                with results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(found) + "\n")
             sys.stdout.write(
                 f"{outcome:9} {mutant['module']}:{mutant['line']}: "
                 f"{mutant['before']}  ->  {mutant['after']}\n"
@@ -279,27 +377,44 @@ def worker(mutants, results):
             sys.stdout.flush()
 
 
-def known_results(results):
+def kept_lines(results):
     lines = results.read_text("utf-8").splitlines() if results.is_file() else []
-    return {found["key"]: found for found in map(json.loads, lines)}
+    return [json.loads(line) for line in lines]
+
+
+def outcomes_of(sampled, results):
+    """Outcome at first sight and now of each mutant that was run."""
+    first, last = {}, {}
+    for found in kept_lines(results):
+        first.setdefault(found["key"], found["outcome"])
+        last[found["key"]] = found["outcome"]
+    known = [key_of(mutant) for mutant in sampled if key_of(mutant) in last]
+    return [first[key] for key in known], [last[key] for key in known]
+
+
+def count_killed(outcomes):
+    return sum(outcome != "survived" for outcome in outcomes)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=60, help="mutants to sample")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=100, help="mutants to run")
+    parser.add_argument("--first", type=int, default=0, help="mutants of the order to leave out")
+    parser.add_argument("--seed", type=int, default=0, help="which order")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", help="modules that begin so, such as metrics/")
     parser.add_argument("--again", action="store_true", help="run survivors once more")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # copies of the source are removed
     names = [name for name in MODULES if name.startswith(given.only or "")]
-    every = [mutant for name in names for mutant in mutants_of(name)]
-    sampled = random.Random(given.seed).sample(every, min(given.count, len(every)))
+    every = in_order([mutant for name in names for mutant in mutants_of(name)], given.seed)
+    sampled = every[given.first : given.first + given.count]
     given.results.parent.mkdir(parents=True, exist_ok=True)
-    known = known_results(given.results)
-    settled = {k for k, found in known.items() if not given.again or found["outcome"] != "survived"}
+    now = {found["key"]: found["outcome"] for found in kept_lines(given.results)}
+    settled = {key for key, outcome in now.items() if not given.again or outcome != "survived"}
     open_ = [mutant for mutant in sampled if key_of(mutant) not in settled]
+    random.shuffle(open_)  # several processes may share the work
     preload()
     children = []
     for k in range(given.jobs):
@@ -309,12 +424,10 @@ def main():
             os._exit(0)
         children.append(child)
     failed = [os.waitpid(child, 0)[1] for child in children]
-    known = known_results(given.results)
-    outcomes = [known[key_of(m)]["outcome"] for m in sampled if key_of(m) in known]
-    survived = outcomes.count("survived")
+    first, last = outcomes_of(sampled, given.results)
     sys.stdout.write(
-        f"{len(outcomes) - survived} of {len(outcomes)} killed, of {len(every):,} "
-        f"mutants of {len(names)} modules, seed {given.seed}\n"
+        f"{len(last)} of {len(every):,} mutants of {len(names)} modules, seed {given.seed}: "
+        f"{count_killed(first)} killed at first sight, {count_killed(last)} now\n"
     )
     sys.exit(1 if any(failed) else 0)
 

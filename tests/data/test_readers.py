@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from steadytree.data import readers as data_file
-from steadytree.data.readers import column_names, read_data, read_texts
+from steadytree.data.readers import column_names, read_cells, read_data, read_texts
 
 
 def read_text(tmp_path, text, name="a.csv", encoding="utf-8"):
@@ -46,6 +46,22 @@ def test_what_is_no_number_is_text(tmp_path, text):
 def test_quoted_fields_and_blank_lines(tmp_path):
     table = read_text(tmp_path, 'a,"b, c"\n"x ""y""",1\n\n"two\nlines",2\n')
     assert columns_of(table) == {"a": ['x "y"', "two\nlines"], "b, c": [1, 2]}
+
+
+def test_the_row_that_is_named_is_the_one_that_does_not_fit(tmp_path, monkeypatch):
+    """Rows count from 1 below the header; blank lines and line breaks in quotes do not count."""
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        monkeypatch.setattr(data_file, "ROWS_AT_ONCE", int(random.integers(1, 5)))
+        n_rows = int(random.integers(1, 12))
+        wrong = int(random.integers(1, n_rows + 1))
+        lines = ["a,b"]
+        for row in range(1, n_rows + 1):
+            lines += [""] * int(random.integers(0, 3))
+            cell = f'"r{row}\n\nx"' if random.random() < 0.3 else f"r{row}"
+            lines.append(cell + [",1", "", ",1,2"][int(row == wrong) * int(random.integers(1, 3))])
+        with pytest.raises(ValueError, match=rf"row {wrong} has [13] field.*begins 'r{wrong}\b"):
+            read_text(tmp_path, "\n".join(lines) + "\n")
 
 
 def test_column_that_turns_to_text_late_is_read_again(tmp_path, monkeypatch):
@@ -197,3 +213,27 @@ def test_texts_are_those_of_the_file(tmp_path):
     pytest.importorskip("pyarrow")
     pd.DataFrame({"id": ["007", None], "x": [1.5, 2.0]}).to_parquet(tmp_path / "a.parquet")
     assert read_texts(tmp_path / "a.parquet") == {"id": ["007", ""], "x": ["1.5", "2.0"]}
+
+
+def test_cells_are_read_one_by_one_with_a_point_for_a_comma(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id;x;note\n"1,5";2,5;"a,b"\n;3.5;1,2,3\nNA;1,5.0;7,5\n')
+    table = read_cells(path, ["x", "note", "id"], as_they_stand=["7,5"])
+    assert table.names == ("x", "note", "id")
+    assert [column.tolist() for column in table.columns] == [
+        ["2.5", "3.5", "1,5.0"],
+        ["a,b", "1,2,3", "7,5"],
+        ["1.5", None, None],
+    ]
+    path.write_text('id,x\n"1,5",2\n')  # commas stand between fields: none is decimal
+    assert read_cells(path, ["id"]).columns[0].tolist() == ["1,5"]
+    with pytest.raises(ValueError, match=r"lacks the column\(s\) 'y'"):
+        read_cells(path, ["y", "id"])
+    path.write_text("id,x\nsecret,2,3\n")
+    with pytest.raises(ValueError, match="rows that do not fit its header") as error:
+        read_cells(path, ["id"])
+    assert "secret" not in str(error.value)
+    pd.DataFrame({"x": [1.5, None], "t": ["u", None]}).to_parquet(tmp_path / "a.parquet")
+    found = read_cells(tmp_path / "a.parquet", ["t", "x"])
+    assert found.columns[0].tolist() == ["u", None]
+    np.testing.assert_array_equal(found.columns[1].astype(float), [1.5, np.nan])

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
+import steadytree
 from steadytree.distance.alignment import MOST_PAIRS, align, n_edits
 from steadytree.models.boxes import rebase
 from steadytree.reporting.diff import diff
@@ -189,3 +191,27 @@ def test_a_level_put_on_top_of_a_deep_tree_is_one_edit():
         subset=np.zeros((n_nodes, 0), bool),
     )
     assert n_edits(align(tree, more)) == n_edits(align(more, tree)) == 1
+
+
+def test_a_wide_tree_shows_the_levels_it_has_room_for(monkeypatch):
+    X = np.random.default_rng(0).random((900, 3))
+    tree = steadytree.as_tree(DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] % 0.1 > 0.05))
+    whole = str(diff(tree, tree))
+    assert "the upper" not in whole
+    monkeypatch.setattr("steadytree.reporting.diff.MOST_POSITIONS", 20)
+    found = diff(tree, tree)
+    depths = np.bincount(tree.node_depth)
+    levels = max(k for k in range(len(depths)) if depths[: k + 1].sum() <= 20)
+    assert f"(the upper {levels} levels of {tree.n_nodes:,} positions)" in str(found)
+    assert len(found.formatted["nodes"]) == depths[: levels + 1].sum()
+
+
+def test_a_long_chain_is_explained_in_little_memory_and_pairs_of_leaves_are_limited(monkeypatch):
+    tree = chain(3_000)
+    inside = steadytree.explain(tree, [[10.25]]).inside
+    assert inside == pytest.approx(0.25 / 3_000)  # of the range, to the next leaf
+    monkeypatch.setattr("steadytree.distance.path.MOST_PAIRS", 100)
+    small = chain(9)
+    assert steadytree.tree_distance(small, small) == 0
+    with pytest.raises(ValueError, match="3,001 and 10 leaves, and the path distance compares at"):
+        steadytree.tree_distance(tree, small)

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.distance.path import path_distance, path_distances
+from steadytree.distance.path import distances_between, path_distance, path_distances
 from steadytree.models.boxes import rebase, rename
 from steadytree.models.tree import Tree
 from tests.models.trees import random_tree
@@ -170,6 +170,9 @@ def test_all_pairs_at_once_equal_one_pair_at_a_time():
             assert cross[i, j] == pytest.approx(one, abs=1e-12)
         own = path_distances(B, matching=matching, space=space)
         np.testing.assert_allclose(own, path_distances(B, B, matching=matching, space=space))
+    unmatched = path_distances(A, B, space=space)
+    np.testing.assert_array_equal(distances_between(A, B, space), unmatched)
+    np.testing.assert_array_equal(distances_between(B, None, space), path_distances(B, space=space))
 
 
 def stump(pieces):
@@ -286,7 +289,7 @@ def test_sklearn_trees_need_the_data_for_bounds():
 def test_refuses_what_it_cannot_compare():
     a = stump([(0.5, 0), (1, 1)])
     regression = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.1, 0.7])
-    with pytest.raises(TypeError, match="leaves hold numbers and not classes"):
+    with pytest.raises(TypeError, match="1 of the 2 trees are regression trees"):
         path_distance(a, regression)
     text = FeatureSpace.declare(categories={"x": ["u", "v"]})
     b = Tree(text, [0, 1], [-1], [np.nan], [-1], [-1], [[1, 0]], [1])

@@ -10,6 +10,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import steadytree as st
+from steadytree.distance.diff import _digits
 from steadytree.distance.tree_distance import collection_facts
 from steadytree.models.sklearn import regression_tree
 from tests.distance.test_path import literal_paths, literal_weight
@@ -190,3 +191,18 @@ def test_predictions_are_compared_to_a_hundredth_of_their_range():
 
     assert len(st.diff(stump(100.0), stump(97.0), X).rows.flipped) == 4
     assert len(st.diff(stump(100.0), stump(99.7), X).rows.flipped) == 0
+
+
+@pytest.mark.parametrize("scale", [3e-7, 0.02, 0.1, 1.0, 9.99, 250.0, 1e6])
+@pytest.mark.parametrize("offset", [0.0, 40.0])
+def test_predictions_are_compared_to_a_thousandth_to_a_hundredth_of_their_range(scale, offset):
+    X = np.arange(4.0)[:, None]
+    trees = [
+        DecisionTreeRegressor().fit(X, offset + scale * np.array(values))
+        for values in ([0.0, 0.2, 0.4, 0.5], [0.1, 0.2, 0.4, 1.0])
+    ]
+    step = 10.0 ** -_digits(trees)
+    assert 0.001 * (1 - 1e-9) <= step / scale <= 0.01 * (1 + 1e-9)
+    constant = DecisionTreeRegressor().fit(X, np.full(4, -scale))
+    assert 0.001 * (1 - 1e-9) <= 10.0 ** -_digits([constant]) / scale <= 0.01 * (1 + 1e-9)
+    assert _digits([DecisionTreeRegressor().fit(X, np.zeros(4))]) == 2

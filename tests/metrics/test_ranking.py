@@ -131,6 +131,22 @@ def test_points_of_the_curves_are_counted_row_by_row():
         alert = risk >= level
         expected = [alert[event].mean(), alert[~event].mean(), event[alert].mean()]
         assert shares == pytest.approx(expected)
+    ends = [np.unique(risk)[k] for k in (-1, 0)]
+    assert [curves["risk"][0], curves["risk"][-1]] == ends
+    for n_values in (2, 7, 199):
+        risk, event = rows_of(7, n=4_000, n_values=n_values)
+        few = Ranking.of(risk, event).to_dict()
+        assert few["risk"] == sorted(set(risk), reverse=True)  # all of them
+
+
+def test_measurements_are_the_figures_and_what_chance_gives():
+    risk, event = rows_of(8)
+    found = Ranking.of(risk, event)
+    auc, gini, ks, precision = found.measurements()
+    assert (auc.value, ks.value, precision.value) == (found.auc, found.ks, found.average_precision)
+    assert gini.value == pytest.approx(2 * found.auc - 1)
+    assert gini.interval == pytest.approx([2 * end - 1 for end in found.auc_interval])
+    assert precision.meaning.endswith(f"by chance {event.mean():.3g}")
 
 
 def test_acting_on_nobody_benefits_nobody():

@@ -68,6 +68,21 @@ def test_a_value_is_in_the_one_band_whose_words_fit_it(seed):
     assert not np.isin(np.diff([band.points[0] for band in variable.bands[:-1]]), 0).any()
 
 
+@pytest.mark.parametrize(("n_towns", "n_groups"), [(8, 3), (9, 3), (9, 2), (9, 1)])
+def test_the_largest_of_many_bands_of_many_categories_is_any_other(n_towns, n_groups):
+    towns = [f"t{k}" for k in range(n_towns)]
+    space = FeatureSpace.declare(categories={"town": towns})
+    points = [min(k // 2, n_groups - 1) for k in range(n_towns)]
+    found = category_conditions(0, points, missing=0)
+    if not found:
+        return
+    card = Scorecard(space, [0, 1], *map(list, zip(*found, strict=True)), 0, decision=1)
+    (variable,) = card.variables
+    sizes = [len(band.categories) for band in variable.bands]
+    others = [k for k, text in enumerate(variable.texts()) if text == "any other"]
+    assert others == ([sizes.index(max(sizes))] if n_towns > 8 and len(sizes) > 2 else [])
+
+
 def test_bands_in_words_are_what_is_applied():
     texts = {variable.name: variable.texts() for variable in banded().variables}
     assert texts == {

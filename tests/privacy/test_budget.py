@@ -218,3 +218,103 @@ def test_more_budget_never_makes_a_tree_shallower(n_columns, n_classes):
 
 def test_a_greedy_tree_grows_with_epsilon_times_rows():
     assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]
+    # one level more for each factor of 4 from 200 on
+    at = [200 * 4**k for k in range(4)]
+    assert [greedy_depth(s) for s in at] == [3, 4, 5, 6]
+    assert [greedy_depth(s - 1) for s in at] == [2, 3, 4, 5]
+
+
+# ---- limits, from both sides ----
+@pytest.mark.parametrize(("depth", "most"), [(1, 100_000), (2, 20_000), (3, 400)])
+def test_a_block_may_have_so_many_candidate_splits(depth, most):
+    limits.check_block(most, 2, depth, 1.0)
+    with pytest.raises(ValueError, match=f"at most {most:,}: declare fewer categories"):
+        limits.check_block(most + 1, 2, depth, 1.0)
+
+
+def test_a_block_may_read_four_billion_counts():
+    limits.check_block(10_000, 10, 2, 1.0)  # 4 x 10,000^2 x 10
+    with pytest.raises(ValueError, match="too many for blocks of depth 2"):
+        limits.check_block(10_001, 10, 2, 1.0)
+    # 160 splits, n classes: 4 x 160^3 x n at most 4 x 10^9
+    assert limits.weighs_triples(160, 244)
+    assert not limits.weighs_triples(160, 245)
+
+
+def test_rounding_may_take_half_of_epsilon():
+    from steadytree.privacy.tree_mechanism import sampler_slack
+
+    for epsilon in np.geomspace(1e-12, 1e-6, 40):
+        if sampler_slack(epsilon, 2, 500, 3) > 0.5 * epsilon:
+            with pytest.raises(ValueError, match="rounding errors"):
+                limits.check_block(500, 3, 2, epsilon)
+        else:
+            limits.check_block(500, 3, 2, epsilon)
+
+
+def test_tables_and_answers_have_a_largest_size():
+    limits.check_scores(1_000, 100, 1_000)  # 10^8 numbers
+    with pytest.raises(ValueError, match="need a table of 100,100,000 numbers, more than 100,000"):
+        limits.check_scores(1_001, 100, 1_000)
+    schema = Schema({}, {"a": ["u"], "b": [str(k) for k in range(30)]}, classes=[*range(20)])
+    limits.check_leaves(schema, 10**6)  # 2 x 10^6 leaves and splits, 30 categories, 20 classes
+    with pytest.raises(ValueError, match="30 categories and 20 classes at 1,000,001 nodes"):
+        limits.check_leaves(schema, 10**6 + 1)
+    limits.check_released(20_000_000)
+    with pytest.raises(ValueError, match="20,000,001 numbers, more than 20,000,000"):
+        limits.check_released(20_000_001)
+
+
+@pytest.mark.parametrize("strength", [0.0, 300.0, 999.0, 1_000.0, 5_000.0, 1e6])
+@pytest.mark.parametrize("share", ["auto", 0.0, 0.25])
+def test_an_allocation_adds_up_and_the_last_block_counts_twice(strength, share):
+    space = Schema({f"u{j}": (0, 1) for j in range(3)}, classes=[0, 1]).space
+    found = allocate_blocks(space, 2, 0.8, strength, None, share)
+    assert sum(found.epsilons) + found.leaf_epsilon == pytest.approx(0.8)
+    assert len(found.depths) == len(found.epsilons)
+    *others, last = found.epsilons
+    assert others == [pytest.approx(last / 2)] * len(others)
+    if share != "auto":
+        assert found.leaf_epsilon == pytest.approx(0.8 * share)
+    else:  # noise of a third of each leaf's count, between 1 and 10 %; nothing for few rows
+        wanted = 3.125 * 2 ** sum(found.depths) / max(strength, 1e-9)
+        kept = min(0.1, max(0.01, wanted)) if strength >= 1_000 else 0.0
+        assert found.leaf_epsilon == pytest.approx(0.8 * kept)
+    few = len(found.candidates)
+    assert few <= (160 if 3 in found.depths else 1_000)
+
+
+def test_what_a_fit_needs_is_checked_at_its_deepest_level(monkeypatch):
+    asked = []
+    monkeypatch.setattr(limits, "check_scores", lambda *sizes: asked.append(sizes))
+    monkeypatch.setattr(limits, "check_leaves", lambda schema, n: asked.append(n))
+    monkeypatch.setattr(limits, "check_block", lambda *sizes: asked.append(sizes))
+    schema = Schema({"a": (0, 1)}, {"b": ["u", "v", "w"]}, classes=[0, 1, 2])
+    n_bins = limits.level_candidates(schema.space).n_bins
+    for method, depth, expected in [
+        ("greedy", None, [(n_bins, 3, 32), 64]),
+        ("greedy", 3, [(n_bins, 3, 4), 8]),
+        ("topdown", None, [(n_bins, 3, 1), 8]),
+    ]:
+        limits.check_fit(schema, method, 0.5, depth, 7)
+        assert asked == expected
+        asked.clear()
+    limits.check_fit(schema, "gibbs", 0.5, 5, 7)
+    n_splits = len(limits.block_candidates(schema.space, (2, 3)))
+    assert sorted(map(str, asked)) == sorted(
+        [f"({n_splits}, 3, 2, 0.5)", f"({n_splits}, 3, 3, 0.5)", "32"]
+    )
+    assert limits.level_candidates(schema.space, 5).n_bins < n_bins
+
+
+def test_the_factor_of_a_guarantee_is_that_of_its_epsilon():
+    for epsilon in (0.1, 1.0, 2.5):
+        text = PrivacyStatement(epsilon, 0.0, {}, "gibbs").guarantee
+        assert "this model learns of any one row, present or not, at most a factor of" in text
+        assert f"a factor of {np.exp(epsilon):.3g} in odds (epsilon {epsilon:g}, " in text
+    assert "e+130 in odds" in PrivacyStatement(1e9, 0.0, {}, "gibbs").guarantee
+    accuracy = PrivacyStatement(1.0, 0.0, {}, "accuracy", relation=limits.person(2)).guarantee
+    assert "sees this answer learns of any one person" in accuracy
+    assert "at most 2 rows)" in accuracy
+    assert limits.person(1)[-13:] == "at most 1 row"
+    assert "NOT PRIVATE" in PrivacyStatement(1.0, 0.0, {}, "gibbs", private=False).guarantee

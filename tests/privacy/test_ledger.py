@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -107,12 +109,34 @@ def test_delta_is_counted_and_refused(path):
         max_size=8,
     )
 )
-def test_composition_is_at_least_what_any_one_row_loses(spends):
+def test_composition_is_what_the_row_loses_that_loses_most(spends):
     entries = [Entry(decimal_of(e / 10, "e"), group=g, part=p if g else "") for e, g, p in spends]
-    total = compose(entries)[0]
+    total, lost = compose(entries)[0], []
     for home in ({"g": a, "h": b} for a in "ab" for b in "ab"):  # the parts that hold one row
         touched = [e.epsilon for e in entries if not e.group or e.part == home[e.group]]
-        assert sum(touched) <= total
+        lost.append(sum(touched))
+    assert max(lost) == total  # and no more than the row that loses most
+
+
+def test_what_is_granted_and_left_is_what_fractions_and_the_file_say(path):
+    ledger, random = Ledger(path, 1.0), Random(0)
+    granted = Fraction(0)
+    for k in range(40):
+        amount = random.choice([0.1, 0.3, 1e-7, 0.05, 0.0625, 1 / 3])
+        exact = Fraction(repr(amount))  # the number as it is printed
+        if granted + exact <= 1:
+            ledger.spend(amount, f"answer {k}", request=str(k))
+            granted += exact
+        else:
+            with pytest.raises(BudgetError, match="is left: ask for less"):
+                ledger.spend(amount, f"answer {k}", request=str(k))
+        assert ledger.answered(str(k)) == (ledger.entries[-1].request == str(k))
+    lines = path.read_text("ascii").splitlines()[1:]
+    assert [int(line.split()[0]) for line in lines] == [*range(1, len(lines) + 1)]
+    assert 3 < len(lines) < 40
+    assert sum(Fraction(line.split()[1]) for line in lines) == granted
+    assert (ledger.spent, ledger.left) == (float(granted), float(1 - granted))
+    assert ledger.head.number == len(lines) + 1
 
 
 @pytest.mark.parametrize(

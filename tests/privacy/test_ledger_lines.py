@@ -11,7 +11,7 @@ import pytest
 
 from steadytree._base.exceptions import BudgetError
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.ledger_lines import Entry, mark_path
+from steadytree.privacy.ledger_lines import Entry, Mark, mark_path
 from steadytree.privacy.old_ledger import upgrade_ledger
 
 AMOUNTS = (0.5, 1.25, 0.1, 2.0)  # four lines behind the first
@@ -178,6 +178,9 @@ def test_both_files_are_for_their_owner(path):
         pytest.skip("no modes")
     begin(path)
     assert [file.stat().st_mode & 0o777 for file in (path, mark_path(path))] == [0o600, 0o600]
+    lost = path.with_name("lost.mark")
+    Mark.read(mark_path(path)).write(lost)  # where there was none, too
+    assert lost.stat().st_mode & 0o777 == 0o600
 
 
 # ---- crashes and full disks at each call that changes a file ----

@@ -72,3 +72,20 @@ def test_what_was_left_out_stays_out():
     pool = search_pool(fit(frozenset()), fit, lambda one: 1.0, 4)
     assert asked[1:5] == [set(range(k)) for k in range(1, 5)]
     assert [one.variables[0].feature for one in pool.scorecards] == [0, 1, 2, 3]
+
+
+def test_a_scorecard_may_lose_two_per_cent_and_as_many_fits_are_tried_as_are_worth_it():
+    card, variable = namedtuple("Card", "variables"), namedtuple("Variable", "feature")
+    first = card(tuple(variable(k) for k in range(30)))
+    losses, fitted = {first: 0.5}, []
+
+    def fit(excluded):
+        (left_out,) = excluded
+        other = card((variable(100 + left_out),))
+        losses[other] = 0.5 * (1.0199 if left_out % 2 else 1.0201)
+        fitted.append(left_out)
+        return other
+
+    pool = search_pool(first, fit, losses.get, 4)
+    assert fitted == [*range(12)]  # four for each of the three that are wanted
+    assert pool.log_loss == pytest.approx([0.5] + [0.5 * 1.0199] * 3)

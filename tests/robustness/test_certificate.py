@@ -138,6 +138,12 @@ def test_weights_count_rows_several_times(scope):
         sizes, shares = found.curve()
         for size, share in zip(sizes, shares, strict=True):
             assert each._share(each.right & (each.distance > size)) == pytest.approx(share)
+        both = [one.measurements()[-1] for one in (found, each)]
+        assert both[0].name == both[1].name
+        if both[0].name == "median distance":
+            half = sorted(each.distance[each.right])
+            middle = half[(len(half) - 1) // 2], half[len(half) // 2]
+            assert [one.value for one in both] == [pytest.approx(sum(middle) / 2)] * 2
         if scope != "row":
             total = weight.sum()
             limit = noise.spend(total)

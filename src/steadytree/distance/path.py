@@ -144,6 +144,7 @@ def distances_between(
 Matching = Literal["unmatched-cost", "surjective"]
 MATCHINGS = ("unmatched-cost", "surjective")
 UNMATCHED = -1
+MOST_PAIRS = 150_000_000  # of leaves, whose costs take 1.2 GB
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +170,12 @@ def path_distance(
     """Distance of two trees by the cheapest matching of their paths; see `tree_distance`."""
     _check_options(class_weight, matching, leaves)
     trees, columns = trees_over_one_space([a, b], space)
+    if trees[0].n_leaves * trees[1].n_leaves > MOST_PAIRS:
+        raise ValueError(
+            f"the trees have {trees[0].n_leaves:,} and {trees[1].n_leaves:,} leaves, and the path "
+            f"distance compares at most {MOST_PAIRS:,} pairs of them: prune them, or use another "
+            "kind, such as 'node'."
+        )
     form, scale = _leaf_form([a, b], trees, leaves, target_range)
     first, second = (over_columns(tree, columns) for tree in trees)
     frame = PathFrame.of([first, second], columns, class_weight, form, scale)

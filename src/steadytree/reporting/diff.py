@@ -29,7 +29,8 @@ from steadytree.reporting.wording import (
 
 MOST_CLASSES = 8  # that get a line each
 MOST_VALUES = 6  # of an example
-DEEPEST = 60  # level that is still shown
+DEEPEST = 60  # level that is still shown,
+MOST_POSITIONS = 3_000  # unless the levels above have more positions
 
 
 def build_diff(changes: TreeChanges) -> dict[str, Any]:
@@ -38,11 +39,11 @@ def build_diff(changes: TreeChanges) -> dict[str, Any]:
     trees = {"old": old, "new": new}
     reached = {side: _rows_at_nodes(tree, changes, side) for side, tree in trees.items()}
     numbers = {side: _leaf_numbers(tree) for side, tree in trees.items()}
-    data = changes.to_dict()
+    data, deepest = changes.to_dict(), _deepest(changes.nodes)
     nodes = [
         _node(changes, index, node, reached, numbers)
         for index, node in enumerate(changes.nodes)
-        if node.depth <= DEEPEST
+        if node.depth <= deepest
     ]
     _describe_moves(changes.nodes, nodes)
     rows = data["rows"]
@@ -61,10 +62,16 @@ def build_diff(changes: TreeChanges) -> dict[str, Any]:
         "distance": data["distance"],
         "classes": [one | {"label": one_line(one["label"])} for one in data["classes"]],
         "classes_text": class_texts(changes),
-        "nodes": upper_levels(nodes, DEEPEST),
+        "nodes": upper_levels(nodes, deepest),
         "n_nodes": len(changes.nodes),
         "rows": rows,
     }
+
+
+def _deepest(nodes: Sequence[NodeChange]) -> int:
+    """The last level that is shown."""
+    below = np.cumsum(np.bincount([node.depth for node in nodes])[: DEEPEST + 1])
+    return max(int(np.searchsorted(below, MOST_POSITIONS, side="right")) - 1, 0)
 
 
 def _describe_moves(changes: Sequence[NodeChange], nodes: list[dict[str, Any]]) -> None:
@@ -291,7 +298,8 @@ def diff_text(data: dict[str, Any]) -> Text:
         text.append(stem + branch, style="dim")
         text.append(_change_text(node) + "\n", style=style)
     if len(data["nodes"]) < data["n_nodes"]:
-        text.append(f"  (the upper {DEEPEST} levels of {data['n_nodes']:,} positions)\n")
+        deepest = max(node["depth"] for node in data["nodes"])
+        text.append(f"  (the upper {deepest} levels of {data['n_nodes']:,} positions)\n")
     text.append(f"\n{LEGEND}\n", style="dim")
     if data["alike_text"]:
         text.append(data["alike_text"] + "\n")

@@ -363,12 +363,10 @@ def shown_value(space: FeatureSpace, j: int, x: float) -> str:
 
 
 def _to_leave(tree: Tree, table: Table, noise: Perturbation) -> float:
-    """Size of the least change into another leaf: of the tree that predicts the leaf itself."""
-    leaves = np.flatnonzero(tree.is_leaf)
-    value = np.zeros((tree.n_nodes, len(leaves)))
-    value[:, 0] = 1.0
-    value[leaves] = np.eye(len(leaves))
-    named = replace(tree, classes=np.arange(len(leaves)), value=value)
+    """Size of the least change into another leaf: of the tree that tells the row's from others."""
+    value = np.tile([0.0, 1.0], (tree.n_nodes, 1))
+    value[tree.apply(table)[0]] = 1.0, 0.0
+    named = replace(tree, classes=np.arange(2), value=value)
     return float(certificate_of(named, table, named.predict(table), noise).distance[0])
 
 

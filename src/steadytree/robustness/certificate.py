@@ -119,12 +119,13 @@ def thin_curve(
 
 
 def _median(distance: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
-    """Half of the weight lies at or beyond it; the plain median for equal weights."""
+    """The median where a row of weight w stands for w rows."""
     if (weight == weight[0]).all():
         return float(np.median(distance))
     order = np.argsort(distance)
-    half = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
-    return float(distance[order][half])
+    below = np.cumsum(weight[order])
+    middle = [np.searchsorted(below, below[-1] / 2, side) for side in ("left", "right")]
+    return float(distance[order][middle].mean())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,9 +259,10 @@ class Certificate(Shown):
             meaning = "share still right after the worst perturbation within the budget"
             worst = self.worst_case_accuracy
             measurements.append(Measurement("worst-case accuracy", worst, meaning))
-        if self.right.any():
+        counted = self.right & (self.weight > 0)
+        if counted.any():
             meaning = "half of the right rows change their answer only beyond this size of move"
-            median = _median(self.distance[self.right], self.weight[self.right])
+            median = _median(self.distance[counted], self.weight[counted])
             measurements.append(Measurement("median distance", median, meaning))
         return tuple(measurements)
 

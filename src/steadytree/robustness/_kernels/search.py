@@ -85,7 +85,7 @@ def node_indices(depth):
     n_found = 0
     waiting = np.empty((n_inner + 1, 2), dtype=np.int64)
     waiting[0, 0], waiting[0, 1] = 0, depth
-    top = 1
+    top = min(depth, 1)  # a tree of no levels has no inner node
     while top > 0:
         top -= 1
         at, high = waiting[top, 0], waiting[top, 1]
