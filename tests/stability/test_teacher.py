@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-import steadytree.stability.teacher
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.stability.grouped_bins import GroupedBins
 from steadytree.stability.teacher import BinnedRows, Teacher, fit_ridge
@@ -40,54 +39,3 @@ def test_leave_one_out_chances_are_those_of_fits_without_the_row():
         weights[row] = 0
         beta, _ = fit_ridge(Z, y, weights, ones, 2.0, start)
         assert found[row] == pytest.approx(1 / (1 + np.exp(-Z[row] @ beta)), abs=0.03)
-
-
-def design_of(rows):
-    """Standardised columns of the regression, each row written out as often as it weighs."""
-    whole = rows.binned.repeat(rows.weights.astype(int), axis=0).astype(float)
-    columns = [[bins, rows.binned[:, j].astype(float)] for j, bins in enumerate(whole.T)]
-    for j, (bins, own) in enumerate(columns[:]):
-        if rows.n_bins[j] > 3:
-            at = np.quantile(bins, [0.25, 0.5, 0.75], method="inverted_cdf")
-            columns += [[abs(bins - knot), abs(own - knot)] for knot in np.unique(at)]
-    return np.column_stack([(own - all_.mean()) / all_.std() for all_, own in columns])
-
-
-def test_the_regression_bends_at_the_quartiles_of_numbers_with_four_bins():
-    rng = np.random.default_rng(3)
-    X = np.column_stack([rng.normal(size=80), rng.integers(0, 3, 80), rng.integers(0, 5, 80)])
-    rows = binned(X, rng.integers(0, 2, 80), rng.integers(1, 4, 80).astype(float))
-    found = Teacher(rows, seed=0)._design(rows.binned)
-    np.testing.assert_allclose(found[:, 1:], design_of(rows), atol=1e-12)
-    assert found.shape[1] == 1 + 3 + 3 + 3
-
-
-def test_the_regression_is_straight_where_it_would_bend_too_often(monkeypatch):
-    monkeypatch.setattr(steadytree.stability.teacher, "MOST_BENDS", 5)
-    rng = np.random.default_rng(3)
-    rows = binned(rng.normal(size=(60, 2)), rng.integers(0, 2, 60))
-    assert Teacher(rows, seed=0)._design(rows.binned).shape[1] == 3
-
-
-def test_a_missing_number_lies_at_the_mean_of_its_bends():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(60, 1))
-    X[::5] = np.nan
-    rows = binned(X, rng.integers(0, 2, 60))
-    found = Teacher(rows, seed=0)._design(rows.binned)
-    missing = rows.binned[:, 0] == rows.n_bins[0] - 1
-    assert (found[missing] == [1, 0, 0, 0, 0, 1]).all()
-    np.testing.assert_allclose(found[~missing, 1:-1].mean(axis=0), 0, atol=1e-12)
-
-
-def test_the_teacher_follows_a_number_that_matters_at_both_ends():
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(400, 3))
-    y = (np.abs(X[:, 0]) + 0.3 * rng.normal(size=400) > 0.8).astype(int)
-    rows = binned(X, y)
-    design = Teacher(rows, seed=0)._design(rows.binned)
-    ones, start = np.ones(400), np.zeros(design.shape[1])
-    for columns, least, most in ((slice(0, 4), 0.4, 0.75), (slice(None), 0.85, 1.0)):
-        Z = design[:, columns]
-        _, unseen = fit_ridge(Z, y, ones, ones, 10.0, start[: Z.shape[1]])
-        assert least < np.mean((unseen > 0.5) == y) < most

@@ -48,9 +48,9 @@ class Choice(NamedTuple):
 class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     """A small tree that keeps its splits and its decisions when it is learned again.
 
-    An ensemble (100 bagged trees, shrunken, and a logistic regression that bends, stacked) gives each
-    row the probability it has where the row was not learned from, and labels made-up rows, copies of
-    the rows with some values swapped for those of others. One tree of few leaves is grown on both, best
+    An ensemble (100 bagged trees and a logistic regression, stacked) gives each row the
+    probability it has where the row was not learned from, and labels made-up rows, copies of the
+    rows with some values swapped for those of others. One tree of few leaves is grown on both, best
     first; of columns and thresholds that are nearly as good as the best, the first column and
     the roundest threshold are chosen. Then each split is chosen anew beside the others, and a
     tree with another first split is taken if it is clearly better. Where the ensemble predicts

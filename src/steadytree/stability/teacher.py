@@ -1,4 +1,4 @@
-"""Teacher: a forest and an additive regression on bins, stacked on rows that neither has seen."""
+"""Teacher: a forest and a logistic regression on bins, stacked on rows that neither has seen."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.stability._kernels.steady import (
-    GROUPED,
     WITH_MISSING,
     find_deep_leaves,
     grow_deep,
@@ -18,9 +17,6 @@ Floats = NDArray[np.float64]
 N_TREES = 100
 MOST_IN_BAG = 20_000  # more rows make deep trees large and hardly better
 MOST_SAMPLED = 1024.0  # of one row
-SHRINKAGE = 20.0  # rows by which a tree's node is pulled to its parent
-BENDS = (0.25, 0.5, 0.75)  # shares of rows below which the regression bends in a column
-MOST_BENDS = 300  # with more it is a straight one: its cost grows by their square
 PENALTY, STACK_PENALTY = 10.0, 20.0
 FARTHEST = 0.002  # least probability that is told apart
 NEWTON_STEPS, SMALL_STEP = 25, 1e-6
@@ -111,7 +107,7 @@ class Teacher:
         for bits in roots:
             counts = sample_bag(rows.hashes, means, bits)
             bag = counts * (rows.weights / copies)
-            tree = grow_deep(rows.binned, rows.targets, bag, n_tried, SHRINKAGE, bits)
+            tree = grow_deep(rows.binned, rows.targets, bag, n_tried, bits)
             out = (1 - 1 / copies) ** counts
             leaves = find_deep_leaves(rows.binned, *tree[:3])
             votes = votes + out[:, None] * tree[3][leaves]  # begins with one vote of the shares
@@ -120,18 +116,9 @@ class Teacher:
         return votes / n_votes[:, None]
 
     def _design(self, binned: NDArray[np.uint8], learn: bool = False) -> Floats:
-        """Bin numbers and how far they lie from each bend, standardised.
-
-        A missing one is the mean and has a column of its own.
-        """
+        """Bin numbers, standardised; a missing one is the mean and has a column of its own."""
         missing = (binned == self._rows.n_bins - 1) & (self._rows.kinds == WITH_MISSING)
-        flags = missing[:, self._rows.kinds == WITH_MISSING]
-        if learn:
-            self._bends = self._find_bends(self._rows.weights[:, None] * ~missing)
-        columns, at = self._bends
         numbers = binned.astype(np.float64)
-        numbers = np.column_stack([numbers, np.abs(numbers[:, columns] - at)])
-        missing = np.column_stack([missing, missing[:, columns]])
         if learn:
             known = self._rows.weights[:, None] * ~missing
             heavy = np.maximum(known.sum(axis=0), np.finfo(float).tiny)
@@ -139,18 +126,8 @@ class Teacher:
             spread = (known * (numbers - self._means) ** 2).sum(axis=0) / heavy
             self._scales = np.where(spread > 0, np.sqrt(spread), 1.0)
         scaled = np.where(missing, 0.0, (numbers - self._means) / self._scales)
+        flags = missing[:, self._rows.kinds == WITH_MISSING]
         return np.column_stack([np.ones(len(binned)), scaled, flags])
-
-    def _find_bends(self, known: Floats) -> tuple[NDArray[np.int64], Floats]:
-        """Columns of numbers, of four bins at least, and where each bends."""
-        rows, found = self._rows, []
-        for j in np.flatnonzero((rows.kinds != GROUPED) & (rows.n_bins > len(BENDS))):
-            reached = np.cumsum(np.bincount(rows.binned[:, j], known[:, j]))
-            # the tolerance keeps weights of another unit on the same side
-            bends = np.searchsorted(reached / reached[-1], np.array(BENDS) - 1e-12)
-            found += [(j, at) for at in np.unique(bends)]
-        found = found if len(found) <= MOST_BENDS else []
-        return np.array([j for j, _ in found], np.int64), np.array([at for _, at in found], float)
 
     def _log_loss(self, p: Floats) -> float:
         y, p = self._rows.targets, np.clip(p, FARTHEST, 1 - FARTHEST)

@@ -56,12 +56,11 @@ def sample_bag(hashes, means, bits):
 
 
 @kernel
-def grow_deep(binned, targets, weights, n_tried, shrinkage, bits):
+def grow_deep(binned, targets, weights, n_tried, bits):
     """A tree grown until its leaves are pure, on the squared error of targets (n, k).
 
-    At each node `n_tried` columns that vary there are tried, drawn by the node's path. Values are
-    shrunk towards the parent's by `shrinkage` rows. Returns column, last bin that goes left, left
-    child (the right one follows; -1 at leaves) and value.
+    At each node `n_tried` columns that vary there are tried, drawn by the node's path. Returns
+    column, last bin that goes left, left child (the right one follows; -1 at leaves) and value.
     """
     n_columns, n_targets = binned.shape[1], targets.shape[1]
     columns_of, mass_of, sums_of = take_bag(binned, targets, weights)
@@ -69,7 +68,6 @@ def grow_deep(binned, targets, weights, n_tried, shrinkage, bits):
     most = max(2 * rows.shape[0] - 1, 1)
     feature, last_left, left = np.full(most, -1), np.zeros(most, np.int64), np.full(most, -1)
     value, spare = np.zeros((most, n_targets)), np.empty(rows.shape[0], np.int64)
-    heavy = np.zeros(most)
     first, last, path = (
         np.zeros(most, np.int64),
         np.zeros(most, np.int64),
@@ -83,8 +81,7 @@ def grow_deep(binned, targets, weights, n_tried, shrinkage, bits):
         n_waiting -= 1
         node = waiting[n_waiting]
         here = rows[first[node] : last[node]]
-        heavy[node] = mixed_weight(mass_of, sums_of, here, value[node])
-        best, seen = TIE * heavy[node], 0
+        best, seen = TIE * mixed_weight(mass_of, sums_of, here, value[node]), 0
         if best == 0.0:
             continue
         for turn in range(n_columns):
@@ -114,27 +111,7 @@ def grow_deep(binned, targets, weights, n_tried, shrinkage, bits):
             path[child] = hash_feature(path[node], side)
             waiting[n_waiting + side] = child
         n_waiting, n_nodes = n_waiting + 2, n_nodes + 2
-    shrink_values(left[:n_nodes], value, heavy, shrinkage)
     return feature[:n_nodes], last_left[:n_nodes], left[:n_nodes], value[:n_nodes]
-
-
-@kernel(**INNER)
-def shrink_values(left, value, heavy, shrinkage):
-    """Hierarchical shrinkage (Agarwal et al., 2022), in place.
-
-    A node differs from its parent, of weight `heavy`, by 1 / (1 + shrinkage / heavy) of what
-    their means differ by.
-    """
-    n_nodes, n_targets = left.shape[0], value.shape[1]
-    for node in range(n_nodes - 1, -1, -1):  # children come later: their parents are means yet
-        for child in range(left[node], left[node] + 2 if left[node] >= 0 else -1):
-            for k in range(n_targets):
-                value[child, k] -= value[node, k]
-                value[child, k] *= heavy[node] / (heavy[node] + shrinkage)
-    for node in range(n_nodes):
-        for child in range(left[node], left[node] + 2 if left[node] >= 0 else -1):
-            for k in range(n_targets):
-                value[child, k] += value[node, k]
 
 
 @kernel(**INNER)
