@@ -3,9 +3,10 @@
 ``python studies/steady/retrain_tiny.py [--first SEED] [--count N]``: two columns of four values, 60
 rows before and 60 after a drift, trees of depth 2. Counted are the drifts after which some tree of
 depth 2, without an empty leaf, is nearer to the tree in use by path distance and decides at
-least as many of the new rows correctly; and those after which such a tree also changes no more
-decisions than the retrained one. Seeds below 60, and 60 from 3000 and 6000 on, were looked at
-while this was made.
+least as many of the new rows correctly; those after which such a tree also changes no more
+decisions than the plain refit, a limit that the retrained tree keeps; and those after which it
+changes no more than the retrained one. Seeds below 60, and 60 from 3000 and 6000 on, were looked
+at while this was made.
 """
 
 import argparse
@@ -53,20 +54,20 @@ def small_trees():
 
 
 def nearer(model, X, y):
-    """Whether a small tree is nearer and as accurate, and whether one flips no more too."""
+    """Whether a small tree is nearer and as accurate; and flips no more than refit; than model."""
     old = model.previous_tree_
     rows = NewRows(old, X, y, np.ones(len(y)), log_loss=False)
     loss, flips = rows.measure(model.tree_)[:2]
-    found = []
+    limits, found = (np.inf, rows.measure(model.refit_)[1], flips), []
     for nested in small_trees():
         worth, changed, empty = worth_of(rows, nested, rows.everyone)
         if worth <= loss and not empty:
-            found.append((nested, changed <= flips))
+            found.append((nested, [changed <= limit for limit in limits]))
     if not found:
-        return False, False
+        return [False] * len(limits)
     trees = [rows.tree_of(nested) for nested, _ in found]
     near = distances_between(trees, [old], old.space)[:, 0] < model.choice_.distance - 1e-6
-    return near.any(), (near & [few for _, few in found]).any()
+    return [bool((near & few).any()) for few in np.array([few for _, few in found]).T]
 
 
 def worth_of(rows, nested, own):
@@ -88,10 +89,11 @@ def main(arguments=None):
     for seed, old, learner, X, y in drifts(asked.first, asked.count):
         model = st.RetrainedTreeClassifier(old, learner, random_state=seed).fit(X, y)
         found.append(nearer(model, X, y))
-    near, few = np.sum(found, axis=0)
+    near, allowed, few = np.sum(found, axis=0)
     print(
         f"of {len(found)} drifts: a small tree is nearer and as accurate after {near}, "
-        f"and changes no more decisions after {few}"
+        f"changes no more decisions than the refit too after {allowed}, "
+        f"and no more than the retrained tree after {few}"
     )
 
 

@@ -96,6 +96,21 @@ def test_a_node_without_rows_takes_the_shares_of_its_parent():
     np.testing.assert_array_equal(empty.value[0], [0.5, 0.5])
 
 
+def test_smoothing_begins_leaves_that_have_rows_with_some_of_each_class():
+    space = FeatureSpace.observe([[0.0], [1.0], [2.0]])
+    splits = SplitTable.of(space.with_thresholds(space.encode([[0.0], [1.0], [2.0]]), "midpoint"))
+    nodes = np.array([[0, 1, -1, -1, -1], [1, 2, -1, -1, -1], [4, 3, -1, -1, -1]])
+    totals = np.array([[4.0, 2.0], [3.0, 0.0], [0.0, 0.0], [3.0, 0.0], [1.0, 2.0]])
+    build = TreeBuilder(splits, CLASSES[:2]).build
+    whole = build(*nodes, totals, merge=False, smoothing=0.5)
+    expected = [[4 / 6, 2 / 6], [1, 0], [1, 0], [3.5 / 4, 0.5 / 4], [1.5 / 4, 2.5 / 4]]
+    np.testing.assert_allclose(whole.value, expected)
+    merged = build(*nodes, totals, smoothing=0.5)  # the leaf that two become is smoothed
+    np.testing.assert_allclose(merged.value, [[4 / 6, 2 / 6], [3.5 / 4, 0.5 / 4], expected[-1]])
+    alone = build(*nodes[:, -1:], totals[-1:], smoothing=0.5)
+    np.testing.assert_allclose(alone.value, [[1 / 3, 2 / 3]])
+
+
 def test_a_leaf_whose_label_was_chosen_answers_with_it():
     space = FeatureSpace.observe([[0.0], [1.0]])
     splits = SplitTable.of(space.with_thresholds(np.array([[0.0], [1.0]]), "midpoint"))

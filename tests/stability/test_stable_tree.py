@@ -233,6 +233,25 @@ def test_ranks_about_as_well_as_scikit_learns_tree(data_folder):
         assert np.mean(areas["ours"]) > np.mean(areas["theirs"]) - 0.01, name
 
 
+@pytest.mark.parametrize(("weight", "begins"), [(None, 1.0), (3.0, 1.0), (0.01, 0.01)])
+def test_leaves_count_one_row_more_of_each_class_unless_merged(weight, begins):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(300, 4)), rng.integers(0, 3, 300)
+    weights = None if weight is None else np.full(300, weight)
+    model = StableTreeClassifier(random_state=0).fit(X, y, weights)
+    leaves = model.apply(X)
+    for leaf in np.unique(leaves):
+        counts = (weight or 1.0) * np.bincount(y[leaves == leaf], minlength=3) + begins
+        np.testing.assert_allclose(model.tree_.value[leaf], counts / counts.sum())
+    np.testing.assert_allclose(model.tree_.value[0], np.bincount(y) / 300)
+    merged = StableTreeClassifier(random_state=0, merge_leaves=True).fit(X, y, weights)
+    assert (merged.predict(X) == model.predict(X)).all()
+    leaves = merged.apply(X)
+    for leaf in np.unique(leaves):
+        shares = np.bincount(y[leaves == leaf], minlength=3) / (leaves == leaf).sum()
+        np.testing.assert_allclose(merged.tree_.value[leaf], shares)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_threads_change_nothing(weighted, monkeypatch):
     monkeypatch.setattr("steadytree._base.parallel.LEAST_WORK", 10)

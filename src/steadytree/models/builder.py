@@ -36,13 +36,15 @@ class TreeBuilder:
         missing_right: bool = False,
         merge: bool = True,
         bins: Bins | None = None,
+        smoothing: float = 0.0,
     ) -> Tree:
         """The tree, with `merge` joining sibling leaves of equal labels, upwards.
 
         `split` (n_nodes,) indexes the table, -1 at leaves; parents come before children. `totals`
         (n_nodes, n_classes) are class counts; a node without any takes the shares of its parent.
         `threshold` chooses among those that a merged split stands for. A leaf whose `label` is not
-        its most frequent class gets that label with certainty.
+        its most frequent class gets that label with certainty. `smoothing` is what each class of a
+        leaf that has rows begins with, unless it is the root; labels do not depend on it.
 
         Missing values follow the split where the column had some in training, else they go where
         most rows went; with `missing_right` they always follow the split.
@@ -51,7 +53,11 @@ class TreeBuilder:
         # merged before the tree is made: making one costs as much as growing a small one
         uniform = uniform_nodes(left, right, value.argmax(axis=1)) & merge
         kept, left, right = prune_to(left, right, uniform)
-        weight = totals.sum(axis=1)[kept]
+        value, weight = value[kept], totals.sum(axis=1)[kept]
+        if smoothing and len(left) > 1:  # a leaf alone ranks nothing
+            smoothed = totals[kept] + smoothing
+            begun = ((left == LEAF) & (weight > 0))[:, None]
+            value = np.where(begun, smoothed / smoothed.sum(axis=1, keepdims=True), value)
         node = np.flatnonzero(left != LEAF)
         table, chosen = self.splits.table, split[kept[node]]
         index = table.first[chosen] if threshold is None else threshold[kept[node]]
@@ -65,7 +71,7 @@ class TreeBuilder:
             follow[feature[node]], table.missing_left[chosen], larger_left
         )
         subset = self._subsets(len(left), node, chosen, index)
-        arrays = (feature, thresholds, left, right, value[kept], weight, missing_left, subset)
+        arrays = (feature, thresholds, left, right, value, weight, missing_left, subset)
         return Tree(self.splits.space, self.classes, *arrays, bins=bins)
 
     @staticmethod
@@ -115,13 +121,14 @@ def grow(
     max_depth: int,
     merge: bool = True,
     bins: Bins | None = None,
+    smoothing: float = 0.0,
 ) -> Tree:
     """Grow a tree of at most `max_depth` levels of splits, nodes in order of their levels.
 
     The source gives the counts of all open nodes once a level. ``choose(counts, positions)``
     returns a split (-1 for a leaf) and a threshold for each of them; positions are indices in the
     full binary tree, the root's being 0. `merge` joins sibling leaves of equal labels. `bins` are
-    kept in the tree.
+    kept in the tree, and `smoothing` is that of its leaves.
     """
     source.start()
     n_nodes = 1
@@ -149,7 +156,8 @@ def grow(
     of_node[:, node] = split, threshold
     totals = np.concatenate(all_totals).astype(np.float64)
     builder = TreeBuilder(source.splits, classes)
-    return builder.build(of_node[0], left, right, totals, of_node[1], merge=merge, bins=bins)
+    arrays = of_node[0], left, right, totals, of_node[1]
+    return builder.build(*arrays, merge=merge, bins=bins, smoothing=smoothing)
 
 
 def _choose_level(

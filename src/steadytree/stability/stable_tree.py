@@ -99,7 +99,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Gone: `RetrainedTreeClassifier` learns near a tree in use.
     merge_leaves : bool, default=False
         Merge sibling leaves with equal labels, as published: a smaller tree with the same
-        predictions, but coarser probabilities.
+        predictions, but coarser probabilities. Leaves that are not merged count one row more of
+        each class (Laplace), so that small ones rank less far out; merged ones are plain shares.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with those of the rows.
     bins : Tree, fitted StableTreeClassifier or None, default=None
@@ -310,9 +311,11 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self, prepared: PreparedFit, source: Source, bins: Bins | None = None
     ) -> tuple[Tree, SplitSampler]:
         sampler = SplitSampler(prepared, source if isinstance(source, Rows) else None)
-        merge = prepared.sampling.merge
-        tree = grow(source, sampler, prepared.classes, prepared.max_depth, merge, bins)
-        return tree, sampler
+        merge, smoothing = prepared.sampling.merge, 0.0
+        if not merge:  # one row of each class, or less where weights are small
+            smoothing = 1.0 if prepared.weights is None else min(1.0, prepared.weights.mean())
+        how = prepared.max_depth, merge, bins, float(smoothing)
+        return grow(source, sampler, prepared.classes, *how), sampler
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
         """Probability of each split at a node of ``tree_``, given the splits above it.
