@@ -202,7 +202,8 @@ class Rows:
     """Binned rows (n_features, n_rows) in memory, in the bins of `splits`.
 
     They are kept in the order of their nodes, so that some of the nodes can be counted without
-    reading the rows of the others, in threads as well unless `in_order`, which `rows_in` needs.
+    reading the rows of the others. Unless `in_order`, threads may ask for nodes at the same time:
+    then whoever chooses splits must not draw numbers one after another, nor call `rows_in`.
     """
 
     block_counters = 250_000  # 2 MB: they stay in the cache
@@ -214,7 +215,7 @@ class Rows:
         splits: SplitTable,
         n_classes: int,
         weights: NDArray[np.float64] | None = None,
-        in_order: bool = False,
+        in_order: bool = True,
     ) -> None:
         self.splits, self.n_classes, self._in_order = splits, n_classes, in_order
         self._binned, self._labels, self._weights = binned, labels, weights

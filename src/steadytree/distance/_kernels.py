@@ -40,10 +40,12 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
         if start[j] >= 0 and n_categories[j] == 0:
             state[0, start[j]] = 0.5
         elif start[j] >= 0:
-            state[0, start[j] : start[j] + n_categories[j]] = 1.0 / n_categories[j]
+            for category in range(n_categories[j]):
+                state[0, start[j] + category] = 1.0 / n_categories[j]
     for node in range(n_nodes):
         if left[node] < 0:
-            vectors[n_leaves] = state[node]
+            for entry in range(vectors.shape[1]):
+                vectors[n_leaves, entry] = state[node, entry]
             if by_label:
                 vectors[n_leaves, class_start[np.argmax(value[node])]] = half
             else:
@@ -53,7 +55,9 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
             n_leaves += 1
             continue
         yes, no, j = left[node], right[node], feature[node]
-        state[yes], state[no] = state[node], state[node]
+        # one by one: numba compiles the assignment of a whole row for seconds
+        for entry in range(vectors.shape[1]):
+            state[yes, entry] = state[no, entry] = state[node, entry]
         first = start[j]
         if n_categories[j] > 0:
             for category in range(n_categories[j]):
