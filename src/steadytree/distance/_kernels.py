@@ -8,6 +8,7 @@ flag over the number of categories for each category, half the class weight for 
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.models._kernels import copy_into
 
 
 @kernel
@@ -44,8 +45,7 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
                 state[0, start[j] + category] = 1.0 / n_categories[j]
     for node in range(n_nodes):
         if left[node] < 0:
-            for entry in range(vectors.shape[1]):
-                vectors[n_leaves, entry] = state[node, entry]
+            copy_into(state[node], vectors[n_leaves])
             if by_label:
                 vectors[n_leaves, class_start[np.argmax(value[node])]] = half
             else:
@@ -55,9 +55,8 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
             n_leaves += 1
             continue
         yes, no, j = left[node], right[node], feature[node]
-        # one by one: numba compiles the assignment of a whole row for seconds
-        for entry in range(vectors.shape[1]):
-            state[yes, entry] = state[no, entry] = state[node, entry]
+        copy_into(state[node], state[yes])
+        copy_into(state[node], state[no])
         first = start[j]
         if n_categories[j] > 0:
             for category in range(n_categories[j]):

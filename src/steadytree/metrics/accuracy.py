@@ -1,7 +1,6 @@
 """Accuracy of a model, beside that of always predicting the most frequent class."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -167,9 +166,10 @@ def _count_answers(fitted: Any, X: Any, y: Any, groups: str | None) -> Answers:
             raise TypeError(
                 f"y must name the target column where X is a path, got {type(y).__name__}."
             )
-        names = list(fitted.space.names)
-        files = DataFiles(X, y, names if groups in (None, *names) else [*names, groups])
-        total = Counter()
+        wanted = list(fitted.space.names)
+        if groups is not None and groups not in wanted:
+            wanted.append(groups)
+        files, total = DataFiles(X, y, wanted), Counter()
         for table, labels in files.blocks():
             total.update(_answers_of_part(table, labels, fitted, groups))
     if not total:
@@ -187,7 +187,7 @@ def _answers_of_part(X: Any, y: Any, fitted: Any, groups: str | None) -> "Counte
     truth, names = label_indices(fitted.classes, y), np.zeros(table.n_rows, np.int64)
     if len(truth) != table.n_rows:
         raise ValueError(f"X has {table.n_rows} rows, but y has {len(truth)} labels.")
-    listed: Sequence[str] = [""]
+    listed: Any = [""]
     if groups is not None:
         listed, names = np.unique(
             group_names(table.select([groups]).columns[0]), return_inverse=True

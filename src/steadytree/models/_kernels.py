@@ -53,6 +53,13 @@ def find_leaves(
 
 
 @kernel
+def copy_into(values, out):
+    """Write values (n,) to out; numba compiles ``out[:] = values`` for seconds."""
+    for k in range(values.shape[0]):
+        out[k] = values[k]
+
+
+@kernel
 def preorder_nodes(left, right):
     """Nodes in the order root, left sub-tree, right sub-tree."""
     order = np.empty(left.shape[0], dtype=np.int64)

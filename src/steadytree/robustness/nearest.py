@@ -81,7 +81,8 @@ def _in_ranges(
         return change(rows[first:last], own[first:last], *shared)
 
     found = in_threads(some, len(rows), rows.size * VISITS)
-    return found[0] if len(found) == 1 else tuple(map(np.concatenate, zip(*found, strict=True)))
+    distance, witness = zip(*found, strict=True)
+    return np.concatenate(distance), np.concatenate(witness)
 
 
 def _nearest_shift(

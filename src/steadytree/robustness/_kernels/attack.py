@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.models._kernels import copy_into
 
 LOW, HIGH, LEAST, GREATEST = 0, 1, 2, 3
 MISSING_STAYS, OPEN = 0, 1
@@ -59,7 +60,6 @@ def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, su
             parent[child], column[child], before[child] = node, own, last
             if last >= 0:
                 low[child], high[child], missing[child] = low[last], high[last], missing[last]
-            # one by one: numba compiles the assignment of a whole row for seconds
             for category in range(width):
                 known = category < n_categories[own]
                 allowed[child, category] = allowed[last, category] if last >= 0 else known
@@ -362,11 +362,9 @@ def nearest_scorecard_change(X, own, bins, price, largest):
                 size, chosen = least_total(gain, cost, entry_of, order, needed, n_columns)
             if size < distance[row]:
                 distance[row] = size
-                for entry in range(n_columns):
-                    best[entry] = chosen[entry]
+                copy_into(chosen, best)
         if distance[row] < np.inf:
-            for column in range(X.shape[1]):
-                witness[row, column] = X[row, column]
+            copy_into(X[row], witness[row])
             for entry in range(n_columns):
                 column, bin_ = bins.column[entry], best[entry]
                 if bin_ >= 0:
