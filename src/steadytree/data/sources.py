@@ -242,10 +242,12 @@ class Rows:
     def advance(self, level: LevelSplits) -> None:
         size = self._ordered[0].size
         pieces = in_threads(partial(self._order, level), len(level.split), size, NODE_RANGES)
-        order = pieces[0][0] if len(pieces) == 1 else np.concatenate([one for one, _ in pieces])
-        ends = [0]
-        for _, own in pieces:
-            ends.extend((own[1:] + ends[-1]).tolist())
+        order, self._starts = pieces[0]
+        if len(pieces) > 1:
+            order, ends = np.concatenate([one for one, _ in pieces]), [0]
+            for _, own in pieces:
+                ends.extend((own[1:] + ends[-1]).tolist())
+            self._starts = np.array(ends)
 
         def taken(part: NDArray[Any]) -> NDArray[Any]:
             out = np.empty((len(order), *part.shape[1:]), part.dtype)
@@ -257,15 +259,15 @@ class Rows:
             return out
 
         self._ordered = tuple(taken(part) if len(part) else part for part in self._ordered)
-        self._starts = np.array(ends)
 
     def _order(
         self, level: LevelSplits, first: int, last: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """The rows of some nodes in the order of the next level, and where its nodes end."""
-        split, *children = (part[first:last] for part in level)
-        before = sum(int((part[:first] >= 0).sum()) for part in level[1:])  # open ones are in order
-        left, right = (np.where(part < 0, -1, part - before) for part in children)
+        split, left, right = (part[first:last] for part in level)
+        if first:  # open ones are numbered in order, and those of this range begin with 0
+            before = sum(int((part[:first] >= 0).sum()) for part in level[1:])
+            left, right = (np.where(part < 0, -1, part - before) for part in (left, right))
         starts, table = self._starts[first : last + 1], self.splits.table
         return order_rows(self._ordered[0], starts, table, split, left, right)
 
