@@ -149,6 +149,7 @@ def test_threads_change_nothing(monkeypatch, n_jobs, weighted):
     monkeypatch.setattr(parallel, "LEAST_WORK", 1)
     monkeypatch.setattr(builder, "MANY_NODES", 4)
     monkeypatch.setattr(sources, "TURNED", 7)
+    monkeypatch.setattr(sources, "LEAST_WORK", 1)
     space, values, y = make_data(5, n=400)
     splits = SplitTable.of(space)
     weights = np.random.default_rng(1).random(400) if weighted else None

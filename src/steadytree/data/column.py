@@ -242,15 +242,18 @@ def summarise_columns(X: NDArray[Any]) -> Figures:
         np.maximum(high, largest, out=high)
         if X.dtype.kind == "f":
             maybe = np.flatnonzero(integral)
-            values = block[:, maybe]
-            integral[maybe] = ((np.floor(values) == values) | ~np.isfinite(values)).all(axis=0)
+            values = block if len(maybe) == n_columns else block[:, maybe]
+            whole = np.floor(values) == values
+            if len(odd):
+                whole |= ~np.isfinite(values)
+            integral[maybe] = whole.all(axis=0)
     return low, high, missing, infinite, integral
 
 
 def _ends(block: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Least and largest value of each column; nan where one is missing."""
     n_rows, n_columns = block.shape
-    if n_rows < 2 * FOLDED or not block.flags.c_contiguous:
+    if n_rows < 32 * FOLDED or not block.flags.c_contiguous:
         return block.min(axis=0), block.max(axis=0)
     wide = block[: n_rows // FOLDED * FOLDED].reshape(-1, FOLDED * n_columns)
     rest = block[-FOLDED:]  # some of them twice, which changes nothing

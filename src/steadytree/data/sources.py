@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree._base.parallel import in_threads
+from steadytree._base.parallel import LEAST_WORK, in_threads
 from steadytree.data._kernels.counts import (
     SplitArrays,
     child_counts,
@@ -250,6 +250,8 @@ class Rows:
             self._starts = np.array(ends)
 
         def taken(part: NDArray[Any]) -> NDArray[Any]:
+            if size < LEAST_WORK:
+                return part[order]
             out = np.empty((len(order), *part.shape[1:]), part.dtype)
 
             def take(first: int, last: int) -> None:
