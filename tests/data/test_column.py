@@ -12,7 +12,6 @@ from tests.data import reference
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, np.bool_])
 def test_figures_of_columns_equal_those_taken_value_by_value(monkeypatch, dtype, n_together):
     rng = np.random.default_rng(3)
-    monkeypatch.setattr(column, "FOLDED", 2)
     for n in (0, 1, 2, 17, 100):
         X = rng.choice([0.0, 1.0, 2.0, 1.5, 250.0], (n, 4))
         X[:, 3] = np.round(X[:, 3])

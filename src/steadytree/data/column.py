@@ -16,7 +16,6 @@ Kind = Literal["numeric", "integer", "binary", "categorical"]
 KINDS = ("numeric", "integer", "binary", "categorical")
 MAX_CATEGORIES = 1_000
 BLOCK = 1 << 16  # values looked at together
-FOLDED = 32  # rows laid side by side: numpy is slow where rows are short
 NO_THRESHOLDS: NDArray[np.float64] = np.empty(0)
 NO_THRESHOLDS.flags.writeable = False
 
@@ -227,12 +226,12 @@ def summarise_columns(X: NDArray[Any]) -> Figures:
     integral = np.ones(n_columns, np.bool_)
     n_together = max(BLOCK // max(n_columns, 1), 1)
     for first in range(0, len(X), n_together):
-        block = X[first : first + n_together]
-        least, largest = _ends(block)
+        block = np.ascontiguousarray(X[first : first + n_together].T)  # numpy likes long rows
+        least, largest = block.min(axis=1), block.max(axis=1)
         with np.errstate(invalid="ignore", over="ignore"):
             odd = np.flatnonzero(~np.isfinite(least.astype(np.float64) + largest))
         for j in odd:  # a missing value, an infinite one, or a sum past the largest number
-            values = block[:, j].astype(np.float64)
+            values = block[j].astype(np.float64)
             known = values[np.isfinite(values)]
             n_missing = np.count_nonzero(np.isnan(values))
             missing[j] += n_missing
@@ -242,26 +241,12 @@ def summarise_columns(X: NDArray[Any]) -> Figures:
         np.maximum(high, largest, out=high)
         if X.dtype.kind == "f":
             maybe = np.flatnonzero(integral)
-            values = block if len(maybe) == n_columns else block[:, maybe]
+            values = block if len(maybe) == n_columns else block[maybe]
             whole = np.floor(values) == values
             if len(odd):
                 whole |= ~np.isfinite(values)
-            integral[maybe] = whole.all(axis=0)
+            integral[maybe] = whole.all(axis=1)
     return low, high, missing, infinite, integral
-
-
-def _ends(block: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Least and largest value of each column; nan where one is missing."""
-    n_rows, n_columns = block.shape
-    if n_rows < 32 * FOLDED or not block.flags.c_contiguous:
-        return block.min(axis=0), block.max(axis=0)
-    wide = block[: n_rows // FOLDED * FOLDED].reshape(-1, FOLDED * n_columns)
-    rest = block[-FOLDED:]  # some of them twice, which changes nothing
-    found = [
-        join(join.reduce(join.reduce(wide).reshape(FOLDED, n_columns)), join.reduce(rest))
-        for join in (np.minimum, np.maximum)
-    ]
-    return found[0], found[1]
 
 
 def _categories_in(text: TextValues) -> frozenset[str]:

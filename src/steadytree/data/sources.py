@@ -1,5 +1,7 @@
 """Sources of class counts: rows in memory, in parts, or summed over several sources."""
 
+from __future__ import annotations  # those of inner functions would be made anew at each call
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +43,7 @@ class ClassCounts:
         if self.values.dtype not in (np.int64, np.float64):
             raise ValueError(f"ClassCounts: int64 or float64 needed, got {self.values.dtype}.")
 
-    def __add__(self, other: "ClassCounts") -> "ClassCounts":
+    def __add__(self, other: ClassCounts) -> ClassCounts:
         if self.values.shape != other.values.shape:
             raise ValueError(
                 f"ClassCounts: shapes differ, {self.values.shape} and {other.values.shape}: "

@@ -1,5 +1,7 @@
 """TreeBuilder, from chosen splits and class counts to a Tree; and `grow`, level by level."""
 
+from __future__ import annotations  # those of inner functions would be made anew at each call
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -295,9 +295,9 @@ def _check_shape_of_tree(tree: Tree) -> None:
     inner = np.flatnonzero((tree.left != LEAF) | (tree.right != LEAF))
     pairs = np.array([tree.left[inner], tree.right[inner]])
     children = np.sort(pairs, axis=None)
-    if LEAF in children:
-        raise ValueError("Tree: a node needs two children or none.")
     if not np.array_equal(children, np.arange(1, tree.n_nodes)):
+        if LEAF in children:
+            raise ValueError("Tree: a node needs two children or none.")
         raise ValueError(
             "Tree: every node but the root needs exactly one parent, "
             f"got child indices {children[:20].tolist()} for {tree.n_nodes} nodes."

@@ -1,5 +1,7 @@
 """The least moves of encoded rows to another prediction of a tree or scorecard."""
 
+from __future__ import annotations  # those of inner functions would be made anew at each call
+
 from collections.abc import Callable, Mapping
 from typing import Any
 

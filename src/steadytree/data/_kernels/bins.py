@@ -19,19 +19,21 @@ def fill_bins(X, thresholds, ends, below, cell_ends, low, scale, n_categories, b
     for first in range(start, end, BLOCK):
         last = first + BLOCK if first + BLOCK < end else end
         for feature in range(X.shape[1]):
+            # views that begin at 0: no index can be negative, which would be looked at each time
+            values, bins = X[first:last, feature], binned[feature, first:last]
             n_known = n_categories[feature]
             if n_known > 0:
-                for row in range(first, last):
-                    x = np.float64(X[row, feature])
-                    binned[feature, row] = np.int64(x) if x >= 0.0 and x < n_known else n_known
+                for row in range(values.shape[0]):
+                    x = np.float64(values[row])
+                    bins[row] = np.int64(x) if x >= 0.0 and x < n_known else n_known
                 continue
             own = thresholds[ends[feature] : ends[feature + 1]]
             cells = below[cell_ends[feature] : cell_ends[feature + 1]]
             least, factor, most = low[feature], scale[feature], np.float64(cells.shape[0] - 2)
-            for row in range(first, last):
-                x = np.float64(X[row, feature])
+            for row in range(values.shape[0]):
+                x = np.float64(values[row])
                 if x != x:  # missing
-                    binned[feature, row] = own.shape[0]
+                    bins[row] = own.shape[0]
                     continue
                 # as `even_cells` has it; a factor of 0 is that of one cell, also for infinity
                 place = (x - least) * factor if factor > 0.0 else 0.0
@@ -44,7 +46,7 @@ def fill_bins(X, thresholds, ends, below, cell_ends, low, scale, n_categories, b
                         half = (n_left + 1) >> 1
                         index += half * (own[index + half - 1] < x)  # no branch to mispredict
                         n_left -= half
-                binned[feature, row] = index
+                bins[row] = index
 
 
 @kernel
