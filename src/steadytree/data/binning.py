@@ -17,7 +17,6 @@ GRIDS = ("equidistant", "quantile", "midpoint")
 MAX_THRESHOLDS = 65_000  # bins are uint16, with room for the missing bin
 
 CELLS = 2  # cells a threshold: few cells hold more than one
-MANY_VALUES = 30_000  # for fewer, a search by halves takes less than making cells
 
 Floats = NDArray[np.float64]
 
@@ -72,14 +71,12 @@ def encode_bins(
     binned: NDArray[Any],
 ) -> NDArray[Any]:
     """Fill binned (p, n) with the bins of X (n, p); see `fill_bins`, and `even_cells`."""
-    columns = *even_cells(thresholds, offsets, X.size >= MANY_VALUES), n_categories, binned
+    columns = *even_cells(thresholds, offsets), n_categories, binned
     in_threads(partial(fill_bins, X, *columns), len(X), X.size)
     return binned
 
 
-def even_cells(
-    thresholds: Floats, offsets: NDArray[np.int64], many: bool = True
-) -> tuple[NDArray[Any], ...]:
+def even_cells(thresholds: Floats, offsets: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     """Even cells over the range of each column's rising thresholds, in which bins are looked up.
 
     Column j has thresholds[offsets[j]:offsets[j + 1]]. Returned are the thresholds, each column's
@@ -87,28 +84,23 @@ def even_cells(
     cells before each cell, and where columns begin; the low end and 1 / width of a column's cells.
     The cell of x, ``(x - low) * scale`` as an integer within the range, never falls where x rises,
     however it rounds: the number of thresholds below x is at least below[cell], and at most
-    below[cell + 1]. Without `many` values to look up, a column is one cell.
+    below[cell + 1].
     """
-    sizes, n_columns = np.diff(offsets), len(offsets) - 1
-    of = np.repeat(np.arange(n_columns), sizes)
-    ends = offsets + np.arange(n_columns + 1)
+    sizes, number = offsets[1:] - offsets[:-1], np.arange(len(offsets))
+    of = np.repeat(number[:-1], sizes)
+    ends, cell_ends = offsets + number, CELLS * offsets + 2 * number
     ended = np.full(ends[-1], np.inf)
     ended[np.arange(len(thresholds)) + of] = thresholds
-    if not many:
-        none, below = np.zeros(n_columns), np.zeros(2 * n_columns, np.int32)
-        below[1::2] = sizes
-        return ended, ends, below, np.arange(0, 2 * n_columns + 2, 2), none, none
     n_cells = CELLS * sizes + 1
-    cell_ends = np.append(0, np.cumsum(n_cells + 1))
     low, high = np.where(sizes > 0, [ended[ends[:-1]], ended[ends[1:] - 2]], 0.0)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         width = high / n_cells - low / n_cells  # no overflow, unlike high - low
         scale = np.where(width > 0, 1.0 / width, 0.0)
-        scale[~np.isfinite(scale)] = 0.0
-        cell = np.clip((thresholds - low[of]) * scale[of], 0.0, n_cells[of] - 1.0)
-    cell[scale[of] == 0.0] = 0.0
-    counts = np.bincount(cell_ends[of] + cell.astype(np.int64) + 1, minlength=cell_ends[-1])
-    below = (np.cumsum(counts) - np.repeat(offsets[:-1], n_cells + 1)).astype(np.int32)
+        scale[scale == np.inf] = 0.0
+        cell = np.fmax((thresholds - low[of]) * scale[of], 0.0)  # infinity times 0 is no number
+    cell = cell_ends[of] + np.minimum(cell, n_cells[of] - 1).astype(np.int64)
+    counts = np.bincount(cell + 1, minlength=cell_ends[-1])
+    below = (counts.cumsum() - np.repeat(offsets[:-1], n_cells + 1)).astype(np.int32)
     return ended, ends, below, cell_ends, low, scale
 
 

@@ -242,7 +242,11 @@ class Rows:
         self._starts, self._first = np.array([0, n_rows]), 0
 
     def advance(self, level: LevelSplits) -> None:
-        size = self._ordered[0].size
+        size, table = self._ordered[0].size, self.splits.table
+        if size < LEAST_WORK:  # nothing for threads, which take longer to be asked
+            order, self._starts = order_rows(self._ordered[0], self._starts, table, *level)
+            self._ordered = tuple(part[order] if len(part) else part for part in self._ordered)
+            return
         pieces = in_threads(partial(self._order, level), len(level.split), size, NODE_RANGES)
         order, self._starts = pieces[0]
         if len(pieces) > 1:
@@ -252,8 +256,6 @@ class Rows:
             self._starts = np.array(ends)
 
         def taken(part: NDArray[Any]) -> NDArray[Any]:
-            if size < LEAST_WORK:
-                return part[order]
             out = np.empty((len(order), *part.shape[1:]), part.dtype)
 
             def take(first: int, last: int) -> None:

@@ -104,10 +104,10 @@ class SplitSampler:
             table, sampling = prepared.splits.table, prepared.sampling
             splits, thresholds, scores = choose_splits(counts.values, positions, table, sampling)
         # by position, as threads may ask for the nodes of a level in any order
-        kept = positions < MAX_SCORES // max(scores.shape[1], 1)
-        if kept.any():
-            whole = (positions, scores)
-            self.levels.append(whole if kept.all() else (positions[kept], scores[kept]))
+        most = MAX_SCORES // max(scores.shape[1], 1)
+        if positions[0] < most:  # they rise
+            n_kept = len(positions) if positions[-1] < most else np.searchsorted(positions, most)
+            self.levels.append((positions[:n_kept], scores[:n_kept]))
         return splits, thresholds
 
     def _look_ahead(
