@@ -104,7 +104,7 @@ class Answers:
     # where the rows lie in parts, an entry stands for all rows with the same answer and truth in
     # the same group: how many these are, and the group's name
     counts: NDArray[np.int64] | None = None
-    groups: NDArray[Any] | None = None
+    groups: Any = None
 
     @property
     def weights(self) -> NDArray[np.int64]:

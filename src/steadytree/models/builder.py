@@ -167,7 +167,7 @@ def _choose_level(
     block = max(1, source.block_counters // (source.splits.n_bins * source.n_classes))
 
     def choose_some(first: int, last: int) -> list[tuple[NDArray[Any], ...]]:
-        parts = []
+        parts: list[tuple[NDArray[Any], ...]] = []
         for start in range(first, last, block):
             end = min(start + block, last)
             counts = source.count(start, end)
