@@ -36,8 +36,8 @@ def fill_bins(X, thresholds, ends, below, cell_ends, low, scale, n_categories, b
                     bins[row] = own.shape[0]
                     continue
                 # as `even_cells` has it; a factor of 0 is that of one cell, also for infinity
-                place = (x - least) * factor if factor > 0.0 else 0.0
-                cell = np.int64(place if place < most else most) if place > 0.0 else np.int64(0)
+                where = (x - least) * factor if factor > 0.0 else 0.0
+                cell = np.int64(where if where < most else most) if where > 0.0 else np.int64(0)
                 index = np.int64(cells[cell])
                 index += own[index] < x
                 if own[index] < x:
