@@ -13,6 +13,7 @@ import pytest
 from numba.core.registry import CPUDispatcher
 
 import steadytree
+from steadytree.data.binning import even_cells
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
@@ -211,13 +212,9 @@ def case_for(name, seed):
             rng.integers(0, 2, (7, 3)).astype(bool),
             bool(rng.integers(2)),
         ),
-        "summarise_columns": lambda: (
-            np.where(rng.random((case.n, 2)) < 0.1, np.inf, case.values()[:, :2]),
-        ),
-        "encode_bins": lambda: (
+        "fill_bins": lambda: (
             case.values(),
-            np.array([0.0, 0.1, 0.5, 0.0, 1.0, 2.0, 3.0]),
-            np.array([0, 3, 7, 7]),
+            *even_cells(np.array([0.0, 0.1, 0.5, 0.0, 1.0, 2.0, 3.0]), np.array([0, 3, 7, 7])),
             np.array([0, 0, 2]),
             np.zeros((3, case.n), np.uint8),
             *sorted(rng.integers(0, case.n + 1, 2)),
@@ -305,11 +302,6 @@ def case_for(name, seed):
             float(rng.choice([0.0, 0.5, 20.0, 1000.0])),
             bits,
         ),
-        "is_tree": lambda: tuple(
-            np.where(rng.random(len(part)) < 0.1, rng.integers(-1, 5, len(part)), part)
-            for part in case.shape()[:2]
-        ),
-        "node_depths": lambda: case.shape()[:2],
         "preorder_nodes": lambda: case.shape()[:2],
         "prune_to": lambda: (lambda a, b, c: (a, b, c > 0))(*case.shape()),
         "uniform_nodes": case.shape,

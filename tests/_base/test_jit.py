@@ -153,3 +153,50 @@ def test_features_of_a_processor(monkeypatch):
     assert not jit._host_has("+avx2,+avx512f")
     assert jit._host_has("")
     jit._host_has.cache_clear()
+
+
+# ---- loops that other loops call ----
+def kept_functions(folder):
+    return {path.name.partition("-")[0] for path in folder.rglob("*.nbi")}
+
+
+def test_a_loop_that_another_calls_has_no_code_of_its_own(package, tmp_path):
+    outer = package(1)
+    assert outer(1) == 20
+    assert kept_functions(tmp_path / "cache") == {"made_outer.outer"}
+    inner = outer.py_func.__globals__["inner"]
+    assert not inner.signatures
+    assert inner(1) == 2  # compiled for Python now
+    assert outer(2.5) == 35.0
+    assert kept_functions(tmp_path / "cache") == {"made_outer.outer", "made_inner.inner"}
+
+
+def test_where_numba_is_built_in_another_way_each_loop_has_its_code(package, tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "_inner_compiler", lambda: None)
+    assert package(1)(1) == 20
+    assert kept_functions(tmp_path / "cache") == {"made_outer.outer", "made_inner.inner"}
+
+
+FAILING = (
+    "from steadytree._base.jit import kernel\n\n\n@kernel\ndef inner(x):\n"
+    "    if x > 5:\n        raise ValueError('too large')\n    return x + {}\n"
+)
+
+
+def test_an_error_of_an_inner_loop_reaches_python_also_from_the_cache(package, monkeypatch):
+    monkeypatch.setitem(globals(), "INNER", FAILING)
+    for _ in range(2):
+        outer = package(1)
+        with pytest.raises(ValueError, match="too large"):
+            outer(9)
+        assert outer(1) == 20
+    assert was_read(outer)
+
+
+def test_a_loop_that_calls_itself_is_compiled():
+    assert add_up(4) == 10
+
+
+@jit.kernel
+def add_up(n):
+    return n if n < 1 else n + add_up(n - 1)

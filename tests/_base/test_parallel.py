@@ -47,5 +47,17 @@ def test_little_work_is_done_by_one_thread():
 
 
 def test_no_threads_are_refused():
-    with pytest.raises(ValueError, match="n_jobs must be None, -1 or a number of threads, got 0"):
+    with pytest.raises(ValueError, match="n_jobs must be None, -1 or a number of workers, got 0"):
         allow_threads(0)
+    with pytest.raises(ValueError, match="n_jobs must be None, -1 or a number of workers, got 0"):
+        fan_out(pow, [1, 2], 2, n_jobs=0)
+
+
+def test_a_thread_may_have_several_ranges_and_starts_no_others():
+    def nested(first, last):
+        return first, last, len(in_threads(lambda a, b: b, 10, 10 * LEAST_WORK))
+
+    with allow_threads(2):
+        ranges = in_threads(nested, 10, 10 * LEAST_WORK, 3)
+    assert [last - first for first, last, _ in ranges] == [1, 2, 2, 1, 2, 2]
+    assert {inside for _, _, inside in ranges} == {1}

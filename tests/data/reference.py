@@ -55,15 +55,14 @@ def summarise_columns(X):
     return tuple(np.array([row[k] for row in rows], dtype=types[k]) for k in range(5))
 
 
-def encode_bins(X, thresholds, threshold_offsets, n_categories, binned, start, end):
+def fill_bins(X, thresholds, ends, below, cell_ends, low, scale, n_categories, binned, start, end):
     for j in range(X.shape[1]):
-        own = thresholds[threshold_offsets[j] : threshold_offsets[j + 1]]
+        own = thresholds[ends[j] : ends[j + 1] - 1]
         for i, x in enumerate(X[start:end, j], start):
             if n_categories[j]:
                 binned[j, i] = int(x) if 0 <= x < n_categories[j] else n_categories[j]
             else:
                 binned[j, i] = len(own) + 1 if math.isnan(x) else sum(own < x)
-    return binned
 
 
 def merge_bins(binned, bin_offsets, merged_bin, merged):
@@ -263,22 +262,6 @@ def pick_split(scores, table, sharpness, node_bits):
 
 
 # ---- shape ----
-def is_tree(left, right):
-    children = [int(c) for pair in zip(left, right, strict=True) for c in pair if c >= 0]
-    paired = all((a < 0) == (b < 0) for a, b in zip(left, right, strict=True))
-    after = all(min(a, b) > k for k, (a, b) in enumerate(zip(left, right, strict=True)) if a >= 0)
-    return paired and after and sorted(children) == list(range(1, len(left)))
-
-
-def node_depths(left, right):
-    depth = np.zeros(len(left), dtype=np.int64)
-    for node, pair in enumerate(zip(left, right, strict=True)):
-        for child in pair:
-            if child >= 0:
-                depth[child] = depth[node] + 1
-    return depth
-
-
 def preorder_nodes(left, right):
     def visit(node):
         if left[node] < 0:

@@ -4,11 +4,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadytree.data._kernels.bins import encode_bins
-from steadytree.data.binning import even_bins, midpoint_thresholds, quantile_thresholds
+from steadytree.data.binning import (
+    encode_bins,
+    even_bins,
+    even_cells,
+    midpoint_thresholds,
+    quantile_thresholds,
+)
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from tests.data import reference
 
 
 def test_a_bin_is_left_of_a_threshold_exactly_if_its_values_are_at_most_the_threshold():
@@ -100,15 +104,28 @@ def test_bins_are_exact_at_thresholds_and_their_neighbours():
         ends = [-np.inf, np.inf, np.nan, 0.0, rng.normal()]
         values = np.concatenate([thresholds, below, above, ends])[:, None]
         column = (thresholds, np.array([0, len(thresholds)]), np.array([0]))
-        empty, rows = np.zeros((1, len(values)), np.uint16), (0, len(values))
-        binned = encode_bins(values, *column, empty.copy(), *rows)
-        expected = reference.encode_bins(values, *column, empty.copy(), *rows)
-        np.testing.assert_array_equal(binned, expected)
+        binned = encode_bins(values, *column, np.zeros((1, len(values)), np.uint16))
+        expected = [
+            np.where(np.isnan(x), len(thresholds) + 1, (thresholds < x).sum()) for x in values
+        ]
+        np.testing.assert_array_equal(binned[0], np.ravel(expected))
+
+
+def test_the_cells_of_a_column_hold_its_thresholds_whatever_columns_stand_beside_it():
+    rng = np.random.default_rng(1)
+    several = list(hard_thresholds(rng))
+    offsets = np.cumsum([0, *map(len, several)])
+    *_, below, cell_ends, low, scale = even_cells(np.concatenate(several), offsets)
+    for j, own in enumerate(several):
+        alone = even_cells(own, np.array([0, len(own)]))
+        np.testing.assert_array_equal(below[cell_ends[j] : cell_ends[j + 1]], alone[2])
+        assert below[cell_ends[j + 1] - 1] == len(own)
+        assert (low[j], scale[j]) == (alone[4][0], alone[5][0])
 
 
 def test_more_rows_than_a_block_are_binned():
     values = np.random.default_rng(0).normal(size=(1_500, 2))
     column = (np.array([-1.0, 0.0, 0.5, 0.2]), np.array([0, 3, 4]), np.array([0, 0]))
-    binned = encode_bins(values, *column, np.zeros((2, 1_500), np.uint8), 0, 1_500)
+    binned = encode_bins(values, *column, np.zeros((2, 1_500), np.uint8))
     expected = [(values[:, [0]] > column[0][:3]).sum(axis=1), values[:, 1] > 0.2]
     np.testing.assert_array_equal(binned, expected)

@@ -105,17 +105,20 @@ def test_some_columns_of_a_list_of_files(tmp_path):
 
 
 # ---- the folder of binned rows ----
-def test_the_temporary_folder_is_removed(tmp_path, own_temporary_folder):
+def test_a_temporary_map_has_no_name_that_a_killed_process_could_leave_behind(
+    tmp_path, own_temporary_folder
+):
     X, y = rows()
     folder = write(tmp_path / "rows", X, y)
-    seen = []
+    steps, seen = [], []
 
     def look(text):
+        steps.append(text)
         seen.extend(path.name for path in own_temporary_folder.iterdir())
 
     StableTreeClassifier(epsilon=0).fit_files(folder, "label", progress=look)
-    assert seen
-    assert not list(own_temporary_folder.iterdir())
+    assert any(step.startswith("pass 2") for step in steps)
+    assert not seen
 
 
 def test_the_temporary_folder_is_removed_after_a_failure(tmp_path, own_temporary_folder):

@@ -1,11 +1,16 @@
 """One grower: the same tree wherever the rows live, and what a literal recursion grows."""
 
+import threading
+
 import numpy as np
 import pytest
 
+from steadytree._base import parallel
+from steadytree.data import sources
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Parted, Rows, Summed, pass_over
 from steadytree.data.splits import SplitTable
+from steadytree.models import builder
 from steadytree.models.builder import grow
 from steadytree.stability._kernels.choose import GUMBEL, REJECTION, SplitSampling, choose_splits
 from tests.data import reference
@@ -136,6 +141,53 @@ def test_order_of_rows_blocks_and_subtraction_change_nothing(monkeypatch):
         monkeypatch.setattr(kind, "block_counters", 3 * splits.n_bins * 3)
     assert plain == by_subtraction == tree(Rows) == tree(InParts)
     assert plain.n_leaves > 8
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_change_nothing(monkeypatch, n_jobs, weighted):
+    monkeypatch.setattr(parallel, "LEAST_WORK", 1)
+    monkeypatch.setattr(builder, "MANY_NODES", 4)
+    monkeypatch.setattr(sources, "TURNED", 7)
+    monkeypatch.setattr(sources, "LEAST_WORK", 1)
+    space, values, y = make_data(5, n=400)
+    splits = SplitTable.of(space)
+    weights = np.random.default_rng(1).random(400) if weighted else None
+    asked = []
+
+    def tree():
+        rows = Rows(space.binned(values), y, splits, 3, weights, in_order=False)
+        choose = chooser(splits, 1)
+
+        def noting(counts, positions):
+            asked.append((threading.get_ident(), len(positions)))
+            return choose(counts, positions)
+
+        return grow(rows, noting, np.arange(3), 7)
+
+    plain = tree()
+    n_before, asked[:] = len(asked), []
+    with parallel.allow_threads(n_jobs):
+        assert tree() == plain
+    assert plain.n_leaves > 30
+    assert len({ident for ident, _ in asked}) > 1  # nodes were shared out
+    assert n_before < len(asked)
+
+
+def test_nodes_are_asked_for_in_order_unless_it_is_said_that_they_need_not(monkeypatch):
+    monkeypatch.setattr(parallel, "LEAST_WORK", 1)
+    monkeypatch.setattr(builder, "MANY_NODES", 2)
+    space, values, y = make_data(5, n=400)
+    splits, threads = SplitTable.of(space), set()
+    choose = chooser(splits, 1)
+
+    def noting(counts, positions):
+        threads.add(threading.get_ident())
+        return choose(counts, positions)
+
+    with parallel.allow_threads(3):  # noise that is drawn must not depend on threads
+        grow(Rows(space.binned(values), y, splits, 3), noting, np.arange(3), 6)
+    assert threads == {threading.get_ident()}
 
 
 def test_sources_over_other_spaces_are_refused():

@@ -207,3 +207,25 @@ def test_classes_are_written_as_the_labels_are():
     space = FeatureSpace.declare({"age": (18, 90)})
     leaf = Tree(space, [0, 1], [-1], [NAN], [-1], [-1], [[0.2, 0.8]], [5])
     assert with_labels(leaf, np.array(["1", "unclear"])).classes.tolist() == ["0", "1"]
+
+
+def test_depths_of_nodes_in_any_order():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        left, right, depth = [-1], [-1], [0]
+        while len(left) < rng.integers(1, 30):
+            node = rng.choice([v for v, child in enumerate(left) if child < 0])
+            left[node], right[node] = rng.permutation([len(left), len(left) + 1])
+            left, right, depth = left + [-1] * 2, right + [-1] * 2, depth + [depth[node] + 1] * 2
+        inner = np.array(left) >= 0
+        tree = Tree(
+            FeatureSpace.observe([[0.0], [9.0]]),
+            [0, 1],
+            np.where(inner, 0, -1),
+            np.where(inner, 1.0, NAN),
+            left,
+            right,
+            np.eye(2)[np.zeros(len(left), int)],
+            np.ones(len(left)),
+        )
+        assert tree.node_depth.tolist() == depth

@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from steadytree._base import parallel
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation
@@ -214,6 +215,18 @@ CASES = {
     "together": together_case,
     "pipeline": pipeline_case,
 }
+
+
+@pytest.mark.parametrize("case", [tree_case, score_case, together_case])
+def test_threads_find_the_same_certificates(case, monkeypatch):
+    monkeypatch.setattr(parallel, "LEAST_WORK", 1)
+    model, frame, raws, noise = case(np.random.default_rng(8))
+    labels = np.asarray(model.predict(frame_of(frame.astype(object), raws)))
+    alone = certificate_of(model, frame, labels, noise)
+    with parallel.allow_threads(3):
+        shared = certificate_of(model, frame, labels, noise)
+    for name in ("distance", "witness", "answer"):
+        np.testing.assert_array_equal(getattr(shared, name), getattr(alone, name))
 
 
 def check_case(case, seed):

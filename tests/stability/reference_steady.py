@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from steadytree.stability.teacher import take_bag
 from tests.data.reference import hash_feature, uniform_at
 
 TIE = 1e-9
@@ -51,7 +52,8 @@ def gain_by(targets, weights, left, right):
 
 
 # ---- the forest ----
-def grow_deep(binned, targets, weights, n_tried, bits):
+def grow_deep(columns_of, sums_of, mass_of, n_tried, bits):
+    binned, targets, weights = columns_of.T, (sums_of / mass_of).T, mass_of
     feature, threshold, left, value = [-1], [0], [-1], [np.zeros(targets.shape[1])]
     waiting = [(0, [r for r in range(len(binned)) if weights[r] > 0], int(bits))]
     while waiting:
@@ -154,7 +156,8 @@ def grow_small(
             nothing = 0.0, 0, 0
             open_[len(left)] = small_split(rows, -1) if depth[-1] < deepest else nothing
             feature, bins, left = [*feature, -1], [*bins, 0], [*left, -1]
-    return np.array(feature), np.array(bins, np.uint64), np.array(left)
+    at_root = best_splits(*data, inside[0], least, coarse)[0]
+    return np.array(feature), np.array(bins, np.uint64), np.array(left), at_root
 
 
 def best_splits(
@@ -360,7 +363,8 @@ def deep_case(case):
     if case.n == 0:  # a forest has rows
         binned, targets, weights = np.zeros((1, 3), np.uint8), np.zeros((1, 1)), np.ones(1)
     bits = np.uint64(case.rng.integers(2**63))
-    return binned, np.round(targets), weights, int(case.rng.integers(1, 4)), bits
+    bag = take_bag(binned, np.round(targets), weights)
+    return *bag, int(case.rng.integers(1, 4)), bits
 
 
 def small_case(case):
@@ -390,7 +394,7 @@ def refine_case(case):
     """A tree that is not the best: its bins are drawn, its leaves are not empty."""
     case.n = 25  # fewer rows have nothing to ask anew
     data, n_leaves, least, near, coarse = small_case(case)
-    feature, bins, left = grow_small(*data, n_leaves, least, near, coarse, -1, n_leaves)
+    feature, bins, left, _ = grow_small(*data, n_leaves, least, near, coarse, -1, n_leaves)
     for node in np.flatnonzero(left >= 0):
         tried = bins.copy()
         tried[node] = case.rng.integers(1, 31)
@@ -443,6 +447,7 @@ def alike(found, expected):
 
 COMPARE = {
     "best_splits": alike,
+    "grow_small": alike,
     "grow_deep": lambda found, expected: [
         np.testing.assert_allclose(one, other, rtol=1e-12)
         for one, other in zip(found, expected, strict=True)

@@ -134,7 +134,9 @@ def test_a_split_of_categories_is_the_best_of_all_groups(seed):
     p, w = rng.random((40, 1)), rng.integers(1, 4, 40).astype(float)
     kind, none = np.array([GROUPED]), np.zeros(1, np.int64)
     flat = np.zeros((1, 64))
-    _, bins, _ = grow_small(binned, p, w, np.array([6]), kind, none, flat, 2, 1.0, 0.0, 0.0, -1, 2)
+    _, bins, _, _ = grow_small(
+        binned, p, w, np.array([6]), kind, none, flat, 2, 1.0, 0.0, 0.0, -1, 2
+    )
 
     def loss(chosen):
         goes = np.isin(binned[:, 0], chosen)

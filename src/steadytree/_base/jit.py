@@ -149,6 +149,56 @@ def _host_has(features: str) -> bool:
     return all(there.get(one[1:], False) for one in features.split(",") if one.startswith("+"))
 
 
+@functools.cache
+def _inner_compiler():
+    """Compiles what other kernels take in; None where this numba is built in another way.
+
+    numba optimises each function and makes machine code of it, then does both again in every
+    function that calls it, directly or not. Once, in the function that Python calls, is enough.
+    """
+    try:
+        from numba.core.codegen import JITCodeLibrary
+        from numba.core.compiler import Compiler
+    except ImportError:
+        return None
+
+    class Environment:
+        """A code generator that is not told of Python objects: kernels have none."""
+
+        def __init__(self, codegen):
+            self._codegen = codegen
+
+        def __getattr__(self, name):
+            return getattr(self._codegen, name)
+
+        def set_env(self, name, environment):
+            """Leave it: there is no machine code yet that could use it."""
+
+    class InnerLibrary(JITCodeLibrary):
+        """Code to be linked into another library, without machine code of its own."""
+
+        codegen = property(lambda self: Environment(self._codegen))
+
+        def _optimize_final_module(self):
+            """Leave it to the library that links this one."""
+
+        def _finalize_final_module(self):
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+        def get_pointer_to_function(self, name):
+            self._ensure_finalized()
+            return 0
+
+    class InnerCompiler(Compiler):
+        def compile_extra(self, func):
+            codegen = self.state.targetctx.codegen()
+            self.state.library = InnerLibrary(codegen, func.__qualname__)
+            return super().compile_extra(func)
+
+    return InnerCompiler
+
+
 def kernel(function=None, **options):
     """Compile a function on its first call, cache it on disk, and run it without the GIL."""
     if function is None:
@@ -157,4 +207,10 @@ def kernel(function=None, **options):
     cache = _make_cache(function)
     if cache is not None:
         compiled._cache = cache
+    recursive = function.__name__ in function.__code__.co_names  # compiled while it is compiled
+    if _inner_compiler() is not None and not recursive:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        inner = njit(nogil=True, pipeline_class=_inner_compiler(), **options)(function)
+        compiled.get_call_template = inner.get_call_template
+        compiled.get_overload = inner.get_overload
     return compiled

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.intervals import wilson_interval
+from steadytree._base.parallel import check_jobs
 from steadytree._base.progress import OnProgress
 from steadytree._base.validation import Integer
 from steadytree.comparison.learners import (
@@ -195,6 +196,7 @@ def _measure_all(
     """Results in the order of the learners, and a sentence for each that refuses these rows."""
     named = list(learners)
     queue = sorted(named, key=lambda name: ORDER.index(name) if name in ORDER else -1)
+    check_jobs(n_jobs)
     if n_jobs in (None, 1):
         queue = named
     on_progress(f"comparing {queue[0]} (1 of {len(queue)})", 0.0)

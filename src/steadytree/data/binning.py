@@ -1,17 +1,22 @@
 """Candidate thresholds of a column, and the bins between them."""
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from functools import partial
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.parallel import in_threads
+from steadytree.data._kernels.bins import fill_bins
 from steadytree.data.column import Column
 
 Grid = Literal["equidistant", "quantile", "midpoint"]
 GRIDS = ("equidistant", "quantile", "midpoint")
 MAX_THRESHOLDS = 65_000  # bins are uint16, with room for the missing bin
+
+CELLS = 2  # cells a threshold: few cells hold more than one
 
 Floats = NDArray[np.float64]
 
@@ -56,6 +61,47 @@ def even_bins(column: Column, n_bins: int) -> Floats:
 def bin_index_type(n_bins: int) -> type[np.uint8] | type[np.uint16]:
     """The type for bins 0..n_bins, the last being the one of missing values."""
     return np.uint8 if n_bins <= np.iinfo(np.uint8).max else np.uint16
+
+
+def encode_bins(
+    X: NDArray[Any],
+    thresholds: Floats,
+    offsets: NDArray[np.int64],
+    n_categories: NDArray[np.int64],
+    binned: NDArray[Any],
+) -> NDArray[Any]:
+    """Fill binned (p, n) with the bins of X (n, p); see `fill_bins`, and `even_cells`."""
+    columns = *even_cells(thresholds, offsets), n_categories, binned
+    in_threads(partial(fill_bins, X, *columns), len(X), X.size)
+    return binned
+
+
+def even_cells(thresholds: Floats, offsets: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    """Even cells over the range of each column's rising thresholds, in which bins are looked up.
+
+    Column j has thresholds[offsets[j]:offsets[j + 1]]. Returned are the thresholds, each column's
+    with infinity at its end, and where columns begin; how many thresholds of a column lie in the
+    cells before each cell, and where columns begin; the low end and 1 / width of a column's cells.
+    The cell of x, ``(x - low) * scale`` as an integer within the range, never falls where x rises,
+    however it rounds: the number of thresholds below x is at least below[cell], and at most
+    below[cell + 1].
+    """
+    sizes, number = offsets[1:] - offsets[:-1], np.arange(len(offsets))
+    of = np.repeat(number[:-1], sizes)
+    ends, cell_ends = offsets + number, CELLS * offsets + 2 * number
+    ended = np.full(ends[-1], np.inf)
+    ended[np.arange(len(thresholds)) + of] = thresholds
+    n_cells = CELLS * sizes + 1
+    low, high = np.where(sizes > 0, [ended[ends[:-1]], ended[ends[1:] - 2]], 0.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        width = high / n_cells - low / n_cells  # no overflow, unlike high - low
+        scale = np.where(width > 0, 1.0 / width, 0.0)
+        scale[scale == np.inf] = 0.0
+        cell = np.fmax((thresholds - low[of]) * scale[of], 0.0)  # infinity times 0 is no number
+    cell = cell_ends[of] + np.minimum(cell, n_cells[of] - 1).astype(np.int64)
+    counts = np.bincount(cell + 1, minlength=cell_ends[-1])
+    below = (counts.cumsum() - np.repeat(offsets[:-1], n_cells + 1)).astype(np.int32)
+    return ended, ends, below, cell_ends, low, scale
 
 
 def _is_coarse(column: Column, n_thresholds: int) -> bool:

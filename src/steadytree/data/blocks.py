@@ -22,6 +22,8 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 ENDINGS = PARQUET_ENDINGS + ARROW_ENDINGS
 BLOCK_ROWS = 1_000_000
+BLOCK_VALUES = 24_000_000  # 192 MB of numbers: of wide files fewer rows are read at a time
+LEAST_ROWS = 1_000
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
@@ -49,27 +51,33 @@ class DataFiles:
         return require("pyarrow.parquet", extra="parquet", purpose="reading Parquet files")
 
     @property
+    def block_rows(self) -> int:
+        """Rows that are read at a time: fewer than a million where there are many columns."""
+        return min(BLOCK_ROWS, max(BLOCK_VALUES // (len(self.names) + 1), LEAST_ROWS))
+
+    @property
     def marks(self) -> list[tuple[str, int, int]]:
         """What tells whether the files changed: names, sizes, times."""
         found = [(path, path.stat()) for path in self.paths]
         return [(str(path.resolve()), stat.st_size, stat.st_mtime_ns) for path, stat in found]
 
     def blocks(self) -> Iterator[tuple[Table, NDArray[Any]]]:
-        """Features and labels of about a million rows at a time."""
+        """Features and labels of as many rows as one block has room for, at a time."""
         for part in self._parts():
             yield Table.read(part.select(self.names)), self._labels(part.column(self.target))
 
     def _parts(self) -> Iterator[Any]:
-        """Arrow tables of at most BLOCK_ROWS rows, full ones as far as there are rows."""
+        """Arrow tables of at most `block_rows` rows, full ones as far as there are rows."""
+        most = self.block_rows
         waiting: list[Any] = []
         n_waiting = 0
         for batch in self._batches():
             while batch.num_rows:
-                room = BLOCK_ROWS - n_waiting
+                room = most - n_waiting
                 waiting.append(batch.slice(0, room))
                 n_waiting += waiting[-1].num_rows
                 batch = batch.slice(room)
-                if n_waiting == BLOCK_ROWS:
+                if n_waiting == most:
                     yield self._arrow.Table.from_batches(waiting)
                     waiting, n_waiting = [], 0
         if waiting:
@@ -85,7 +93,7 @@ class DataFiles:
 
     def _parquet_batches(self, path: Path, wanted: list[str]) -> Iterator[Any]:
         with self._parquet.ParquetFile(path, pre_buffer=False) as file:
-            yield from file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False)
+            yield from file.iter_batches(self.block_rows, columns=wanted, use_threads=False)
 
     def _arrow_batches(self, path: Path, wanted: list[str]) -> Iterator[Any]:
         with self._arrow.memory_map(str(path)) as mapped, _open_arrow(self._arrow, mapped) as file:

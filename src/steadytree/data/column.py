@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data._kernels.bins import summarise_columns
 from steadytree.data.table import Table, TextValues, quote
 
 Bounds = Mapping[str, tuple[float, float]]
 Kind = Literal["numeric", "integer", "binary", "categorical"]
 KINDS = ("numeric", "integer", "binary", "categorical")
 MAX_CATEGORIES = 1_000
+BLOCK = 1 << 16  # values looked at together
 NO_THRESHOLDS: NDArray[np.float64] = np.empty(0)
 NO_THRESHOLDS.flags.writeable = False
 
@@ -154,11 +154,8 @@ class Summary:
         for j, (name, values) in enumerate(zip(names, table.columns, strict=True)):
             by_value = values.dtype == object or name in declared
             found.append(_categories_in(table.text(j)) if by_value else None)
-            # contiguous: views with steps would be a type of their own to compile for
             parts.append(
-                _count_missing(table.text(j))
-                if by_value
-                else summarise_columns(np.ascontiguousarray(values)[:, None])
+                _count_missing(table.text(j)) if by_value else summarise_columns(values[:, None])
             )
         figures = tuple(np.concatenate(one) for one in zip(*parts, strict=True))
         return cls(names, table.n_rows, figures, tuple(found), declared)
@@ -215,6 +212,41 @@ class Summary:
             known = tuple(category for category in known if category in found)
         missing = missing or len(found - set(known)) > 0
         return Column(name, "categorical", categories=known, missing=missing)
+
+
+def summarise_columns(X: NDArray[Any]) -> Figures:
+    """Per column of X (n, p): least and largest finite value, missing, infinite, integer-valued.
+
+    Columns without a finite value have inf as the least and -inf as the largest one. Rows come in
+    blocks, so that their values stay in the cache; a column of fractions is found in its first.
+    """
+    n_columns = X.shape[1]
+    low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+    missing, infinite = np.zeros(n_columns, np.int64), np.zeros(n_columns, np.int64)
+    integral = np.ones(n_columns, np.bool_)
+    n_together = max(BLOCK // max(n_columns, 1), 1)
+    for first in range(0, len(X), n_together):
+        block = np.ascontiguousarray(X[first : first + n_together].T)  # numpy likes long rows
+        least, largest = block.min(axis=1), block.max(axis=1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            odd = np.flatnonzero(~np.isfinite(least.astype(np.float64) + largest))
+        for j in odd:  # a missing value, an infinite one, or a sum past the largest number
+            values = block[j].astype(np.float64)
+            known = values[np.isfinite(values)]
+            n_missing = np.count_nonzero(np.isnan(values))
+            missing[j] += n_missing
+            infinite[j] += len(values) - len(known) - n_missing
+            least[j], largest[j] = known.min(initial=np.inf), known.max(initial=-np.inf)
+        np.minimum(low, least, out=low)
+        np.maximum(high, largest, out=high)
+        if X.dtype.kind == "f":
+            maybe = np.flatnonzero(integral)
+            values = block if len(maybe) == n_columns else block[maybe]
+            whole = np.floor(values) == values
+            if len(odd):
+                whole |= ~np.isfinite(values)
+            integral[maybe] = whole.all(axis=1)
+    return low, high, missing, infinite, integral
 
 
 def _categories_in(text: TextValues) -> frozenset[str]:

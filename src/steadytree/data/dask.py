@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.optional import require
-from steadytree.data._kernels.counts import SplitArrays
+from steadytree.data._kernels.counts import SplitArrays, move_rows
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.out_of_core import DataSummary, class_indices
@@ -50,7 +50,7 @@ class DaskParts:
 
     def summarise(self, grid: Grid) -> DataSummary:
         """What all partitions tell together; reads the data once."""
-        return self.runner.get(self.runner.add_up(self._calls(DataSummary.at, grid)))
+        return self.add_up(DataSummary.at, grid)
 
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.int64]:
         """Bin every partition on its worker and keep it there; class counts of the bins."""
@@ -66,7 +66,11 @@ class DaskParts:
         self._parts = []
         return DaskRows(ready, splits, n_classes, self.runner)
 
-    # ---- for learners that read rows in their own way ----
+    # ---- for learners and measures that read rows in their own way ----
+    def add_up(self, function: Callable[..., Any], *shared: Any) -> Any:
+        """The sum of ``function(X, y, *shared)`` over the partitions, brought here."""
+        return self.runner.get(self.runner.add_up(self._calls(function, *shared)))
+
     def keep(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """``function(X, y, *shared)`` of every partition, left on its worker."""
         return self.runner.keep(self._calls(function, *shared))
@@ -90,9 +94,10 @@ class DaskParts:
 
 
 class DaskRows(Parted):
-    """Binned partitions on the workers; a level is one task a partition, and a sum.
+    """Binned partitions on the workers; a level is two tasks a partition, and a sum.
 
-    Tasks change nothing in place, so that what a lost worker held can be computed again.
+    The nodes of a partition's rows stay on its worker, its counts only until they are added. Tasks
+    change nothing in place, so that what a lost worker held can be computed again.
     """
 
     def __init__(
@@ -103,14 +108,18 @@ class DaskRows(Parted):
         self.start()
 
     def restart(self) -> None:
-        self._done: list[Any] = [None] * len(self._parts)  # nodes of the rows and counts, by part
+        self._nodes: list[Any] = [None] * len(self._parts)  # of the rows, by part
 
     def sum_over(self, todo: Pass) -> NDArray[np.int64]:
         given = self._run.share(todo) if todo.index_of_node.size > SMALL else Parcel(todo)
-        pairs = zip(self._parts, self._done, strict=True)
-        done = [self._run.call(_step, part, before, given) for part, before in pairs]
-        total = self._run.add_up([self._run.call(_add_counts, group) for group in _groups(done)])
-        *self._done, total = self._run.keep([*done, total])
+        call, nodes = self._run.call, self._nodes
+        if todo.moves:
+            pairs = zip(self._parts, nodes, strict=True)
+            nodes = [call(_move, part, before, given) for part, before in pairs]
+        pairs = zip(self._parts, nodes, strict=True)
+        total = self._run.add_up([call(_count_at, part, own, given) for part, own in pairs])
+        *kept, total = self._run.keep([*(nodes if todo.moves else ()), total])
+        self._nodes = kept or nodes
         return self._run.take(total)
 
 
@@ -199,20 +208,22 @@ def _ready(part: Part, splits: SplitTable) -> Ready:
     return np.ascontiguousarray(splits.merge_bins(part[0])), part[1], table
 
 
-def _step(
-    part: Ready, before: tuple[NDArray[np.int32], Any] | None, given: Pass | Parcel
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _move(part: Ready, before: NDArray[np.int32] | None, given: Pass | Parcel) -> NDArray[np.int32]:
     binned, labels, table = part
     todo = given.value if isinstance(given, Parcel) else given
-    node_of_row = np.zeros(len(labels), np.int32) if before is None else before[0]
-    if todo.moves:
-        node_of_row = node_of_row.copy()
-    moves = [type(level)(*(np.array(array) for array in level)) for level in todo.moves]
-    return node_of_row, pass_over(binned, labels, node_of_row, table, todo._replace(moves=moves))
+    nodes = np.zeros(len(labels), np.int32) if before is None else before.copy()
+    for level in todo.moves:
+        move_rows(binned, nodes, table, *(np.array(array) for array in level))
+    return nodes
 
 
-def _add_counts(done: Sequence[tuple[Any, NDArray[np.int64]]]) -> NDArray[np.int64]:
-    return reduce(operator.add, [counts for _, counts in done])
+def _count_at(
+    part: Ready, nodes: NDArray[np.int32] | None, given: Pass | Parcel
+) -> NDArray[np.int64]:
+    binned, labels, table = part
+    todo = given.value if isinstance(given, Parcel) else given
+    node_of_row = np.zeros(len(labels), np.int32) if nodes is None else np.array(nodes)
+    return pass_over(binned, labels, node_of_row, table, todo._replace(moves=()))
 
 
 def _add(values: Sequence[Any]) -> Any:

@@ -2,21 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree._base.parallel import in_threads
 from steadytree._base.validation import OneOf
-from steadytree.data._kernels.bins import encode_bins
 from steadytree.data._kernels.counts import count_classes, weigh_classes
 from steadytree.data.binning import (
     GRIDS,
     Grid,
     bin_index_type,
+    encode_bins,
     equidistant_thresholds,
     even_bins,
     midpoint_thresholds,
@@ -210,9 +209,7 @@ class FeatureSpace:
         thresholds = [column.thresholds for column in self.columns]
         offsets = np.concatenate([[0], np.cumsum([len(c) for c in thresholds])]).astype(np.int64)
         sizes, binned = np.array(self.n_categories), self._empty_bins(len(values))
-        columns = np.concatenate(thresholds), offsets, sizes, binned
-        in_threads(partial(encode_bins, values, *columns), len(values), values.size)
-        return binned
+        return encode_bins(values, np.concatenate(thresholds), offsets, sizes, binned)
 
     def bin_table(self, table: Table) -> NDArray[Any]:
         """Bins (p, n) of a table, column by column: no matrix of all values is made."""
@@ -221,8 +218,9 @@ class FeatureSpace:
         for j, column in enumerate(self):
             encoded = np.ascontiguousarray(_encode_column(column, table, j))[:, None]
             ends, own = np.array([0, len(column.thresholds)]), slice(j, j + 1)
-            bins = column.thresholds, ends, self.n_categories[own], binned[own]
-            in_threads(partial(encode_bins, encoded, *bins), len(encoded), len(encoded))
+            encode_bins(
+                encoded, column.thresholds, ends, np.array(self.n_categories[own]), binned[own]
+            )
         return binned
 
     def _empty_bins(self, n_rows: int) -> NDArray[Any]:

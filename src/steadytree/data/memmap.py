@@ -39,32 +39,40 @@ class MapFolder:
 
     Fits may share a folder. Each writes files of its own and keeps open what it reads; a map is
     moved to its place when it is whole, with the size and digest of each file in its table of
-    contents, and is used again only where they are right. Without a path the folder is temporary,
-    and `close` removes it.
+    contents, and is used again only where they are right. Without a path the files have no name,
+    so that nothing is left of them however the process ends.
     """
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
         self._temporary = path is None
-        self.path = Path(tempfile.mkdtemp(prefix="steadytree-") if path is None else path)
+        self.path = Path(tempfile.gettempdir() if path is None else path)
+        self.sizes: list[int] = []  # rows of each block
+        self.n_features = 0
+        self.dtype: type[Any] = np.uint8
+        self._files: dict[str, IO[bytes]] = {}
+        if self._temporary:
+            self._files["slots"] = self._open("slots")
+            return
         _check_own(self.path)
         self._made = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         self._token = uuid.uuid4().hex
         with alone(self.path):
             sweep(self.path)
-            alive = own_path(self.path, "slots", self._token).open("x+b")
-            _is_free(alive)  # locked as long as it is open: the fit is alive
-        self._files: dict[str, IO[bytes]] = {"slots": alive}
-        self.sizes: list[int] = []  # rows of each block
-        self.n_features = 0
-        self.dtype: type[Any] = np.uint8
+            self._files["slots"] = self._open("slots")
+            _is_free(self._files["slots"])  # locked as long as it is open: the fit is alive
+
+    def _open(self, name: str) -> IO[bytes]:
+        """A new file of this fit."""
+        if self._temporary:
+            return tempfile.TemporaryFile()
+        return own_path(self.path, name, self._token).open("x+b")
 
     def close(self) -> None:
         """Remove what was made for one fit only."""
         for file in self._files.values():
             file.close()
         if self._temporary:
-            shutil.rmtree(self.path, ignore_errors=True)
             return
         for name in OWN:
             own_path(self.path, name, self._token).unlink(missing_ok=True)
@@ -81,7 +89,7 @@ class MapFolder:
         if needed > shutil.disk_usage(self.path).free:
             raise no_room(needed, self.path)
         for name in NAMES:
-            self._files[name] = own_path(self.path, name, self._token).open("x+b")
+            self._files[name] = self._open(name)
         sizes = {self._files[name]: n_rows * width for name, width in self._widths.items()}
         reserve(sizes, self.path)
 
@@ -177,6 +185,8 @@ class MapFolder:
 
     def recall(self, marks: Any) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.int64]] | None:
         """Space, classes and class counts of a map that was kept; None where there is none."""
+        if self._temporary:
+            return None
         with alone(self.path):
             content = _read_contents(self.path)
             if content is None:

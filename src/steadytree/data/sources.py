@@ -1,5 +1,7 @@
 """Sources of class counts: rows in memory, in parts, or summed over several sources."""
 
+from __future__ import annotations  # those of inner functions would be made anew at each call
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree._base.parallel import in_threads
+from steadytree._base.parallel import LEAST_WORK, in_threads
 from steadytree.data._kernels.counts import (
     SplitArrays,
     child_counts,
@@ -41,7 +43,7 @@ class ClassCounts:
         if self.values.dtype not in (np.int64, np.float64):
             raise ValueError(f"ClassCounts: int64 or float64 needed, got {self.values.dtype}.")
 
-    def __add__(self, other: "ClassCounts") -> "ClassCounts":
+    def __add__(self, other: ClassCounts) -> ClassCounts:
         if self.values.shape != other.values.shape:
             raise ValueError(
                 f"ClassCounts: shapes differ, {self.values.shape} and {other.values.shape}: "
@@ -78,6 +80,10 @@ class Source(Protocol):
     @property
     def block_counters(self) -> int:
         """Counters to ask for at once, at most."""
+
+    @property
+    def n_values(self) -> int:
+        """Values that a level reads; 0 where nodes must be counted one after another."""
 
     def start(self) -> None:
         """Put all rows into one open node, the root."""
@@ -130,6 +136,7 @@ class Parted(ABC):
     """
 
     block_counters = 16_000_000  # 128 MB: each block is a pass over all rows
+    n_values = 0
 
     def __init__(self, splits: SplitTable, n_classes: int) -> None:
         self.splits, self.n_classes = splits, n_classes
@@ -189,11 +196,16 @@ class Parted(ABC):
         return values
 
 
+TURNED = 2_048  # rows
+NODE_RANGES = 4  # of nodes, a thread: some nodes have more rows than others
+
+
 class Rows:
     """Binned rows (n_features, n_rows) in memory, in the bins of `splits`.
 
     They are kept in the order of their nodes, so that some of the nodes can be counted without
-    reading the rows of the others.
+    reading the rows of the others. Unless `in_order`, threads may ask for nodes at the same time:
+    then whoever chooses splits must not draw numbers one after another, nor call `rows_in`.
     """
 
     block_counters = 250_000  # 2 MB: they stay in the cache
@@ -205,22 +217,65 @@ class Rows:
         splits: SplitTable,
         n_classes: int,
         weights: NDArray[np.float64] | None = None,
+        in_order: bool = True,
     ) -> None:
-        self.splits, self.n_classes = splits, n_classes
+        self.splits, self.n_classes, self._in_order = splits, n_classes, in_order
         self._binned, self._labels, self._weights = binned, labels, weights
+
+    @property
+    def n_values(self) -> int:
+        return 0 if self._in_order else self._ordered[0].size
 
     def start(self) -> None:
         n_rows, weights = len(self._labels), self._weights
         own_weights = np.empty(0, np.int64) if weights is None else weights.copy()
         rows = np.arange(n_rows, dtype=np.uint32)
-        bins = np.array(self._binned.T, order="C")
+        bins = np.empty(self._binned.shape[::-1], self._binned.dtype)
+
+        def turn(first: int, last: int) -> None:
+            for row in range(first, last, TURNED):  # both forms of so many rows stay in the cache
+                some = slice(row, min(row + TURNED, last))
+                bins[some] = self._binned[:, some].T
+
+        in_threads(turn, n_rows, bins.size)
         self._ordered: tuple[NDArray[Any], ...] = (bins, self._labels.copy(), own_weights, rows)
         self._starts, self._first = np.array([0, n_rows]), 0
 
     def advance(self, level: LevelSplits) -> None:
-        order, starts = order_rows(self._ordered[0], self._starts, self.splits.table, *level)
-        self._ordered = tuple(part[order] if len(part) else part for part in self._ordered)
-        self._starts = starts
+        size, table = self._ordered[0].size, self.splits.table
+        if size < LEAST_WORK:  # nothing for threads, which take longer to be asked
+            order, self._starts = order_rows(self._ordered[0], self._starts, table, *level)
+            self._ordered = tuple(part[order] if len(part) else part for part in self._ordered)
+            return
+        pieces = in_threads(partial(self._order, level), len(level.split), size, NODE_RANGES)
+        order, self._starts = pieces[0]
+        if len(pieces) > 1:
+            order, ends = np.concatenate([one for one, _ in pieces]), [0]
+            for _, own in pieces:
+                ends.extend((own[1:] + ends[-1]).tolist())
+            self._starts = np.array(ends)
+
+        def taken(part: NDArray[Any]) -> NDArray[Any]:
+            out = np.empty((len(order), *part.shape[1:]), part.dtype)
+
+            def take(first: int, last: int) -> None:
+                np.take(part, order[first:last], axis=0, out=out[first:last], mode="clip")
+
+            in_threads(take, len(order), size)
+            return out
+
+        self._ordered = tuple(taken(part) if len(part) else part for part in self._ordered)
+
+    def _order(
+        self, level: LevelSplits, first: int, last: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The rows of some nodes in the order of the next level, and where its nodes end."""
+        split, left, right = (part[first:last] for part in level)
+        if first:  # open ones are numbered in order, and those of this range begin with 0
+            before = sum(int((part[:first] >= 0).sum()) for part in level[1:])
+            left, right = (np.where(part < 0, -1, part - before) for part in (left, right))
+        starts, table = self._starts[first : last + 1], self.splits.table
+        return order_rows(self._ordered[0], starts, table, split, left, right)
 
     def count(self, first: int, last: int) -> ClassCounts:
         self._first, table = first, self.splits.table
@@ -254,6 +309,7 @@ class Summed:
         self._sources = tuple(sources)
         self.splits, self.n_classes = sources[0].splits, sources[0].n_classes
         self.block_counters = max(source.block_counters for source in sources)
+        self.n_values = 0
 
     def start(self) -> None:
         for source in self._sources:

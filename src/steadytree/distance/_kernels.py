@@ -8,6 +8,7 @@ flag over the number of categories for each category, half the class weight for 
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.models._kernels import copy_into
 
 
 @kernel
@@ -40,10 +41,11 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
         if start[j] >= 0 and n_categories[j] == 0:
             state[0, start[j]] = 0.5
         elif start[j] >= 0:
-            state[0, start[j] : start[j] + n_categories[j]] = 1.0 / n_categories[j]
+            for category in range(n_categories[j]):
+                state[0, start[j] + category] = 1.0 / n_categories[j]
     for node in range(n_nodes):
         if left[node] < 0:
-            vectors[n_leaves] = state[node]
+            copy_into(state[node], vectors[n_leaves])
             if by_label:
                 vectors[n_leaves, class_start[np.argmax(value[node])]] = half
             else:
@@ -53,7 +55,8 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
             n_leaves += 1
             continue
         yes, no, j = left[node], right[node], feature[node]
-        state[yes], state[no] = state[node], state[node]
+        copy_into(state[node], state[yes])
+        copy_into(state[node], state[no])
         first = start[j]
         if n_categories[j] > 0:
             for category in range(n_categories[j]):

@@ -1,6 +1,8 @@
 """Accuracy of a model, beside that of always predicting the most frequent class."""
 
+from collections import Counter
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -8,12 +10,17 @@ from numpy.typing import NDArray
 
 from steadytree._base.intervals import wilson_interval
 from steadytree._base.notebook import Shown
+from steadytree.data.blocks import DataFiles
+from steadytree.data.dask import DaskParts
 from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
-from steadytree.data.table import Table, quote
+from steadytree.data.table import Table, is_dask, quote, value_text
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.black_box import BlackBox, as_model
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
+
+MOST_GROUPS = 50
+MISSING_NAME = "(missing)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +84,11 @@ class Accuracy(Shown):
 
 
 def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
-    """How often a tree is right, with an interval, the majority baseline and the confusion."""
+    """How often a tree is right, with an interval, the majority baseline and the confusion.
+
+    X may be a Parquet or Arrow file or a folder of such, y then being the name of the target, or
+    both may be Dask collections: the rows are counted part by part, and never all in memory.
+    """
     return summarise_answers(answer_rows(model, X, y), level)
 
 
@@ -90,22 +101,37 @@ class Answers:
     answer: NDArray[np.int64]
     # (n_rows, n_classes): predicted probability of each class
     shares: NDArray[np.float64]
+    # where the rows lie in parts, an entry stands for all rows with the same answer and truth in
+    # the same group: how many these are, and the group's name
+    counts: NDArray[np.int64] | None = None
+    groups: Any = None
+
+    @property
+    def weights(self) -> NDArray[np.int64]:
+        """Rows that each entry stands for."""
+        return np.ones(len(self.truth), np.int64) if self.counts is None else self.counts
 
 
 def summarise_answers(found: Answers, level: float = 0.95) -> Accuracy:
     """Accuracy of predictions, whatever made them."""
     n = len(found.classes)
     pairs = found.truth * n + found.answer
-    confusion = np.bincount(pairs, minlength=n * n).reshape(n, n)
-    area = area_under_curve(found.shares, found.truth)
+    # whole numbers below 2^53 add up exactly as floats
+    confusion = np.bincount(pairs, found.weights, n * n).reshape(n, n).astype(np.int64)
+    area = area_under_curve(found.shares, found.truth, found.weights)
     return Accuracy(tuple(found.classes.tolist()), confusion, area, level)
 
 
-def answer_rows(model: Any, X: Any, y: Any) -> Answers:
-    """Predict rows whose classes are known, by a tree, a scorecard or a black box."""
+def answer_rows(model: Any, X: Any, y: Any, groups: str | None = None) -> Answers:
+    """Predict rows whose classes are known, by a tree, a scorecard or a black box.
+
+    Rows in parts may be told apart by the column `groups`.
+    """
     searched = hasattr(model, "steps") or hasattr(model, "best_estimator_")
     # a pipeline predicts by itself, which is quicker than mapping its tree back to raw columns
     fitted = BlackBox(model, "") if searched else as_model(model)
+    if is_parted(X):
+        return _count_answers(fitted, X, y, groups)
     classes, truth = fitted.classes, label_indices(fitted.classes, y)
     if isinstance(fitted, Tree):
         leaves = fitted.apply(X)
@@ -119,6 +145,70 @@ def answer_rows(model: Any, X: Any, y: Any) -> Answers:
     if len(truth) == 0:
         raise ValueError("X and y have no rows: at least one is needed.")
     return Answers(classes, truth, answer, shares)
+
+
+def is_parted(X: Any) -> bool:
+    """Whether rows are not in memory: the path of a file or folder, or a Dask collection."""
+    return isinstance(X, str | PathLike) or is_dask(X)
+
+
+def _count_answers(fitted: Any, X: Any, y: Any, groups: str | None) -> Answers:
+    """Answers of rows in parts, those that are alike together."""
+    if not isinstance(fitted, Tree | Scorecard):
+        raise TypeError(
+            "rows in files or of Dask are counted for trees and risk scores alone, and this is "
+            f"{type(fitted).__name__}: load the rows."
+        )
+    if is_dask(X):
+        total = DaskParts(X, y).add_up(_answers_of_part, fitted, groups)
+    else:
+        if not isinstance(y, str):
+            raise TypeError(
+                f"y must name the target column where X is a path, got {type(y).__name__}."
+            )
+        wanted = list(fitted.space.names)
+        if groups is not None and groups not in wanted:
+            wanted.append(groups)
+        files, total = DataFiles(X, y, wanted), Counter()
+        for table, labels in files.blocks():
+            total.update(_answers_of_part(table, labels, fitted, groups))
+    if not total:
+        raise ValueError("X and y have no rows: at least one is needed.")
+    listed = sorted(total)
+    truth, answer = np.array([key[:2] for key in listed], np.int64).T
+    names, counts = np.array([key[2] for key in listed]), [total[key] for key in listed]
+    shares = np.array([key[3:] for key in listed])
+    return Answers(fitted.classes, truth, answer, shares, np.array(counts), names)
+
+
+def _answers_of_part(X: Any, y: Any, fitted: Any, groups: str | None) -> "Counter[Any]":
+    """How many rows have each (truth, answer, group, shares)."""
+    table = Table.read(X)
+    truth, names = label_indices(fitted.classes, y), np.zeros(table.n_rows, np.int64)
+    if len(truth) != table.n_rows:
+        raise ValueError(f"X has {table.n_rows} rows, but y has {len(truth)} labels.")
+    listed: Any = [""]
+    if groups is not None:
+        listed, names = np.unique(
+            group_names(table.select([groups]).columns[0]), return_inverse=True
+        )
+        if len(listed) > MOST_GROUPS:
+            raise too_many_groups(groups, len(listed))
+    if isinstance(fitted, Tree):
+        leaves, kind = np.unique(fitted.apply(table), return_inverse=True)
+        kinds = np.column_stack([fitted.label[leaves], fitted.value[leaves]])
+    else:
+        both = np.column_stack(predict_scorecard(fitted, table))
+        kinds, kind = np.unique(both, axis=0, return_inverse=True)
+    size = len(fitted.classes), len(listed), max(len(kinds), 1)
+    found, counts = np.unique(
+        np.ravel_multi_index((truth, names.ravel(), kind.ravel()), size), return_counts=True
+    )
+    total: Counter[Any] = Counter()
+    for t, g, k, n in zip(*np.unravel_index(found, size), counts.tolist(), strict=True):
+        answer, *shares = kinds[k].tolist()
+        total[int(t), int(answer), str(listed[g]), *shares] += n
+    return total
 
 
 def predict_scorecard(
@@ -148,20 +238,46 @@ def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
     return np.array(indices, dtype=np.int64)[inverse]
 
 
-def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float | None:
-    """Area under the ROC curve of class shares (n, n_classes); None where a class has no rows."""
+def area_under_curve(
+    scores: NDArray[np.float64], truth: NDArray[np.int64], counts: NDArray[np.int64] | None = None
+) -> float | None:
+    """Area under the ROC curve of class shares (n, n_classes); None where a class has no rows.
+
+    An entry counts as `counts` rows.
+    """
     n_classes = scores.shape[1]
-    rows = np.bincount(truth, minlength=n_classes)
+    counts = np.ones(len(truth), np.int64) if counts is None else counts
+    rows = np.bincount(truth, counts, n_classes)
     if n_classes < 2 or (rows == 0).any():
         return None
     areas = []
     for label in [1] if n_classes == 2 else range(n_classes):
-        _, rank, n_equal = np.unique(scores[:, label], return_inverse=True, return_counts=True)
+        rank = np.unique(scores[:, label], return_inverse=True)[1].ravel()
+        n_equal = np.bincount(rank, counts)
         middle = np.cumsum(n_equal) - (n_equal - 1) / 2  # equal scores share their ranks
-        ranks = middle[rank][truth == label].sum()
-        there, rest = int(rows[label]), len(truth) - int(rows[label])
+        ranks = (middle[rank] * counts)[truth == label].sum()
+        there, rest = int(rows[label]), int(rows.sum() - rows[label])
         areas.append((ranks - there * (there + 1) / 2) / (there * rest))
     return float(np.mean(areas))
+
+
+def group_names(groups: Any) -> NDArray[Any]:
+    """Labels of groups as text; whole numbers without a point, missing values by a name."""
+    if hasattr(groups, "columns"):
+        table = Table.read(groups)
+        if table.n_columns != 1:
+            raise ValueError(f"groups must be one column, got {quote(table.names or ())}.")
+        groups = table.columns[0]
+    values = np.asarray(groups, dtype=object).tolist()
+    return np.array([MISSING_NAME if v is None or v != v else value_text(v) for v in values])
+
+
+def too_many_groups(column: str, n: int) -> ValueError:
+    """What is said of a column with too many values for a table of groups."""
+    return ValueError(
+        f"{column!r} holds {n:,} different values, and a table has room for {MOST_GROUPS} groups: "
+        "put values together first."
+    )
 
 
 def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:

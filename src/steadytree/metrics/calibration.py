@@ -63,6 +63,7 @@ def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
     model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
     X : array-like or frame of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
+        X and y may lie in files or on a cluster, as for `accuracy`.
     n_bins : int, default=10
 
     Returns
@@ -83,25 +84,32 @@ def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
     label_of_row = np.ones_like(found.answer) if two else found.answer
     stated = found.shares[np.arange(len(label_of_row)), label_of_row]
     came = found.truth == label_of_row
-    bins = tuple(_bin(stated[rows], came[rows]) for rows in _join(stated, n_bins))
+    counts = found.weights
+    bins = tuple(
+        _bin(stated[rows], came[rows], counts[rows]) for rows in _join(stated, counts, n_bins)
+    )
     label = str(found.classes[1]) if two else ""
-    return Calibration(bins, label, float(np.mean((stated - came) ** 2)))
+    return Calibration(bins, label, float(np.average((stated - came) ** 2, weights=counts)))
 
 
-def _join(stated: NDArray[np.float64], n_bins: int) -> list[NDArray[np.int64]]:
-    """Rows of each bin; rows with equal probabilities are never separated."""
-    values, where, counts = np.unique(stated, return_inverse=True, return_counts=True)
+def _join(
+    stated: NDArray[np.float64], n_rows: NDArray[np.int64], n_bins: int
+) -> list[NDArray[np.int64]]:
+    """Entries of each bin; rows with equal probabilities are never separated."""
+    values, where = np.unique(stated, return_inverse=True)
+    counts = np.bincount(where.ravel(), n_rows)
     middle = np.cumsum(counts) - counts / 2
     group = np.arange(len(values))
     if len(values) > n_bins:
-        group = np.minimum(middle * n_bins // len(stated), n_bins - 1).astype(np.int64)
+        group = np.minimum(middle * n_bins // n_rows.sum(), n_bins - 1).astype(np.int64)
     of_row = group[where.ravel()]
     return [np.flatnonzero(of_row == one) for one in np.unique(group)]
 
 
-def _bin(stated: NDArray[np.float64], came: NDArray[np.bool_]) -> Bin:
-    true, rows = int(came.sum()), len(came)
-    return Bin(float(stated.mean()), true / rows, wilson_interval(true, rows), rows)
+def _bin(stated: NDArray[np.float64], came: NDArray[np.bool_], counts: NDArray[np.int64]) -> Bin:
+    true, rows = int(counts[came].sum()), int(counts.sum())
+    mean = float(np.average(stated, weights=counts))
+    return Bin(mean, true / rows, wilson_interval(true, rows), rows)
 
 
 NEWTON_STEPS = 100

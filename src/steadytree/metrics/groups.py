@@ -10,14 +10,18 @@ from scipy.special import ndtri
 
 from steadytree._base.intervals import difference_interval, wilson_interval
 from steadytree._base.notebook import Shown
-from steadytree.data.table import Table, quote, value_text
-from steadytree.metrics.accuracy import Answers, answer_rows
+from steadytree.metrics.accuracy import (
+    MOST_GROUPS,
+    Answers,
+    answer_rows,
+    group_names,
+    is_parted,
+    too_many_groups,
+)
 from steadytree.metrics.measurement import Measurement
 
-MOST_GROUPS = 50
 FEW_ROWS = 30  # with fewer, rates are too uncertain to compare
 FEW_CASES = 10  # least rows that a rate of a group is a share of, for it to be compared
-MISSING_NAME = "(missing)"
 
 
 @dataclass(frozen=True)
@@ -139,8 +143,10 @@ def by_group(model: Any, X: Any, y: Any, groups: Any, column: str = "group") -> 
     model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
     X : array-like or frame of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
+        X and y may lie in files or on a cluster, as for `accuracy`.
     groups : array-like of shape (n_rows,)
-        A label for each row; at most 50 different ones.
+        A label for each row; at most 50 different ones. Of rows in files or of Dask, the name of
+        a column of X.
     column : str, default="group"
         What the groups are called.
 
@@ -156,41 +162,38 @@ def by_group(model: Any, X: Any, y: Any, groups: Any, column: str = "group") -> 
     >>> [(one.name, one.accuracy) for one in found.groups]
     [('a', 1.0), ('b', 0.0)]
     """
-    found = answer_rows(model, X, y)
-    names = group_names(groups)
+    if is_parted(X):
+        if not isinstance(groups, str):
+            raise TypeError(
+                "groups must name a column where rows lie in files or are of Dask, got "
+                f"{type(groups).__name__}."
+            )
+        found = answer_rows(model, X, y, groups)
+        names, column = found.groups, groups if column == "group" else column
+    else:
+        found, names = answer_rows(model, X, y), group_names(groups)
     if len(names) != len(found.truth):
         raise ValueError(f"groups must name one a row, {len(found.truth)}, got {len(names)}.")
-    listed, sizes = np.unique(names, return_counts=True)
+    listed, index = np.unique(names, return_inverse=True)
     if len(listed) > MOST_GROUPS:
-        raise ValueError(
-            f"{column!r} holds {len(listed):,} different values, and a table has room for "
-            f"{MOST_GROUPS} groups: put values together first."
-        )
+        raise too_many_groups(column, len(listed))
+    sizes = np.bincount(index, found.weights)
     order = np.argsort(-sizes, kind="stable")
     made = tuple(_group(str(listed[k]), names == listed[k], found) for k in order)
     return Groups(column, made, str(found.classes[1]) if len(found.classes) == 2 else "")
 
 
-def group_names(groups: Any) -> NDArray[Any]:
-    """Labels of groups as text; whole numbers without a point, missing values by a name."""
-    if hasattr(groups, "columns"):
-        table = Table.read(groups)
-        if table.n_columns != 1:
-            raise ValueError(f"groups must be one column, got {quote(table.names or ())}.")
-        groups = table.columns[0]
-    values = np.asarray(groups, dtype=object).tolist()
-    return np.array([MISSING_NAME if v is None or v != v else value_text(v) for v in values])
-
-
 def _group(name: str, own: NDArray[np.bool_], rows: Answers) -> Group:
-    truth, answer, n = rows.truth[own], rows.answer[own], int(own.sum())
-    n_correct = int((truth == answer).sum())
+    truth, answer, counts_of = rows.truth[own], rows.answer[own], rows.weights[own]
+    n, n_correct = int(counts_of.sum()), int(counts_of[truth == answer].sum())
     shared = (name, n, n_correct / n, wilson_interval(n_correct, n))
     counts = {"accuracy": (n_correct, n)}
     if len(rows.classes) != 2:
         return Group(*shared, counts=counts)
     predicted, true, stated = answer == 1, truth == 1, rows.shares[own, 1]
-    hits, n_true, n_predicted = (int(x.sum()) for x in (predicted & true, true, predicted))
+    hits, n_true, n_predicted = (
+        int(counts_of[x].sum()) for x in (predicted & true, true, predicted)
+    )
     counts |= {
         "recall": (hits, n_true),
         "false-positive rate": (n_predicted - hits, n - n_true),
@@ -201,6 +204,8 @@ def _group(name: str, own: NDArray[np.bool_], rows: Answers) -> Group:
         for name in ("recall", "false-positive rate", "precision")
     )
     residual = true - stated
+    mean = np.average(residual, weights=counts_of)
+    spread = np.sqrt((counts_of * (residual - mean) ** 2).sum() / max(n - 1, 1))
     return Group(
         *shared,
         answered=n_predicted / n,
@@ -208,9 +213,9 @@ def _group(name: str, own: NDArray[np.bool_], rows: Answers) -> Group:
         found=recall,
         false_alarm=false_positive,
         precision=precision,
-        stated=float(stated.mean()),
+        stated=float(np.average(stated, weights=counts_of)),
         counts=counts,
-        residual=(float(residual.mean()), float(residual.std(ddof=min(1, n - 1)) / np.sqrt(n))),
+        residual=(float(mean), float(spread / np.sqrt(n))),
     )
 
 

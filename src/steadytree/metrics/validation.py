@@ -76,6 +76,11 @@ def validate(model: Any, X: Any, y: Any, positive: Any = None) -> Validation:
 
 def validate_answers(found: Answers, positive: Any = None) -> Validation:
     """As `validate`, of predictions that were made."""
+    if found.counts is not None:
+        raise TypeError(
+            "validate needs the rows in memory: load them, or measure accuracy, calibration and "
+            "groups, which count rows in files and of Dask."
+        )
     index = event_index(found.classes, positive)
     risk, event = found.shares[:, index], found.truth == index
     predicted = found.answer == index

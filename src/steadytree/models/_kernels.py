@@ -53,31 +53,10 @@ def find_leaves(
 
 
 @kernel
-def is_tree(left, right):
-    """Whether node 0 is the root, each other node has one parent, and parents come first."""
-    n_nodes = left.shape[0]
-    parents = np.zeros(n_nodes, dtype=np.int64)
-    for node in range(n_nodes):
-        if (left[node] < 0) != (right[node] < 0):
-            return False
-        if left[node] < 0:
-            continue
-        for child in (left[node], right[node]):
-            if child <= node or child >= n_nodes:
-                return False
-            parents[child] += 1
-    return (parents[1:] == 1).all()
-
-
-@kernel
-def node_depths(left, right):
-    """Depth of each node, the root's being 0."""
-    depth = np.zeros(left.shape[0], dtype=np.int64)
-    for node in range(left.shape[0]):
-        if left[node] >= 0:
-            depth[left[node]] = depth[node] + 1
-            depth[right[node]] = depth[node] + 1
-    return depth
+def copy_into(values, out):
+    """Write values (n,) to out; numba compiles ``out[:] = values`` for seconds."""
+    for k in range(values.shape[0]):
+        out[k] = values[k]
 
 
 @kernel

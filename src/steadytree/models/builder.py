@@ -1,5 +1,7 @@
 """TreeBuilder, from chosen splits and class counts to a Tree; and `grow`, level by level."""
 
+from __future__ import annotations  # those of inner functions would be made anew at each call
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -7,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.parallel import in_threads
 from steadytree.data._kernels.counts import child_counts, split_level
-from steadytree.data.sources import ClassCounts, LevelSplits, Source
+from steadytree.data.sources import NODE_RANGES, ClassCounts, LevelSplits, Source
 from steadytree.data.splits import Bins, SplitTable
 from steadytree.models._kernels import prune_to, uniform_nodes
 from steadytree.models.tree import LEAF, Tree
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+MANY_NODES = 16  # open ones: enough to share them out
 Choose = Callable[[ClassCounts, NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
@@ -163,15 +167,26 @@ def grow(
 def _choose_level(
     source: Source, choose: Choose, positions: NDArray[np.uint64]
 ) -> tuple[NDArray[Any], ...]:
-    """Split, threshold, class counts and children's class counts of each open node, by blocks."""
+    """Split, threshold, class counts and children's class counts of each open node, by blocks.
+
+    Where there are many nodes, threads take blocks of them; where there are few, `count` uses
+    threads itself.
+    """
     block = max(1, source.block_counters // (source.splits.n_bins * source.n_classes))
-    parts = []
-    for first in range(0, len(positions), block):
-        last = min(first + block, len(positions))
-        counts = source.count(first, last)
-        split, threshold = choose(counts, positions[first:last])
-        totals, children = child_counts(counts.values, source.splits.table, split)
-        parts.append((split, threshold, totals, children))
+
+    def choose_some(first: int, last: int) -> list[tuple[NDArray[Any], ...]]:
+        parts: list[tuple[NDArray[Any], ...]] = []
+        for start in range(first, last, block):
+            end = min(start + block, last)
+            counts = source.count(start, end)
+            split, threshold = choose(counts, positions[start:end])
+            totals, children = child_counts(counts.values, source.splits.table, split)
+            parts.append((split, threshold, totals, children))
+        return parts
+
+    n_values = source.n_values if len(positions) >= MANY_NODES else 0
+    ranges = in_threads(choose_some, len(positions), n_values, NODE_RANGES)
+    parts = [part for some in ranges for part in some]
     if len(parts) == 1:
         return parts[0]
     splits, thresholds, totals, children = zip(*parts, strict=True)

@@ -17,8 +17,6 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import Bins
 from steadytree.models._kernels import (
     find_leaves,
-    is_tree,
-    node_depths,
     preorder_nodes,
     prune_to,
     uniform_nodes,
@@ -128,7 +126,13 @@ class Tree(ByKey, Shown):
     @cached_property
     def node_depth(self) -> NDArray[np.int64]:
         """Depth of each node, the root's being 0."""
-        return node_depths(self.left, self.right)
+        depth, here = np.zeros(self.n_nodes, np.int64), np.zeros(1, np.int64)
+        while len(here):
+            inner = here[self.left[here] != LEAF]
+            below = depth[inner] + 1
+            depth[self.left[inner]] = depth[self.right[inner]] = below
+            here = np.concatenate([self.left[inner], self.right[inner]])
+        return depth
 
     @property
     def depth(self) -> int:
@@ -287,19 +291,19 @@ def _check_shapes(tree: Tree, width: int) -> None:
 
 
 def _check_shape_of_tree(tree: Tree) -> None:
-    """Raise what `is_tree` found wrong; the reasons are worked out only then."""
-    if is_tree(tree.left, tree.right):
-        return
+    """Node 0 is the root, each other node has one parent, and parents come first."""
     inner = np.flatnonzero((tree.left != LEAF) | (tree.right != LEAF))
-    children = np.sort(np.concatenate([tree.left[inner], tree.right[inner]]))
-    if LEAF in children:
-        raise ValueError("Tree: a node needs two children or none.")
+    pairs = np.array([tree.left[inner], tree.right[inner]])
+    children = np.sort(pairs, axis=None)
     if not np.array_equal(children, np.arange(1, tree.n_nodes)):
+        if LEAF in children:
+            raise ValueError("Tree: a node needs two children or none.")
         raise ValueError(
             "Tree: every node but the root needs exactly one parent, "
             f"got child indices {children[:20].tolist()} for {tree.n_nodes} nodes."
         )
-    raise ValueError("Tree: a parent must come before its children.")
+    if (pairs <= inner).any():
+        raise ValueError("Tree: a parent must come before its children.")
 
 
 def _check_nodes(tree: Tree) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from steadytree.data.column import MAX_CATEGORIES
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, is_number, quote
-from steadytree.metrics.groups import MOST_GROUPS, group_names
+from steadytree.metrics.accuracy import MOST_GROUPS, group_names
 
 MOST_NUMBERS = 50  # different whole numbers a target may hold
 MOST_CLASSES = 200

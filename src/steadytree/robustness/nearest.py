@@ -1,11 +1,14 @@
 """The least moves of encoded rows to another prediction of a tree or scorecard."""
 
-from collections.abc import Mapping
+from __future__ import annotations  # those of inner functions would be made anew at each call
+
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.parallel import in_threads
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.condition import Condition
@@ -17,6 +20,7 @@ from steadytree.robustness.joint import JointShifts, OneHotGroups, Splits
 from steadytree.robustness.moves import Moves
 from steadytree.robustness.perturbation import Perturbation
 
+VISITS = 8  # of each value, about: a certificate takes so much longer than counting it
 NO_BOX = (np.nan, np.nan, np.inf, -np.inf)
 
 
@@ -45,8 +49,8 @@ def nearest(
         allowed_moves = groups.merge_moves(own_moves, space)
         if isinstance(model, Scorecard):
             bins, prices = bins_of(model, allowed_moves, groups), allowed_moves.prices
-            change = attack.nearest_scorecard_change
-            found = change(start[some], own[some], bins, prices, moves.largest)
+            shared = bins, prices, moves.largest
+            found = _in_ranges(attack.nearest_scorecard_change, start[some], own[some], *shared)
         else:
             wanted = groups.merge_splits(Splits.of(model)), start[some], own[some], allowed_moves
             found = _nearest_shift(*wanted, shifts) if shifts.groups else _nearest_leaf(*wanted)
@@ -59,9 +63,28 @@ def _nearest_leaf(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     nodes = node_table(splits, moves)
     table = MoveTable(moves.prices, moves.categorical, moves.largest)
+    return _in_ranges(_least_moves, rows, own, nodes, table)
+
+
+def _least_moves(
+    rows: NDArray[np.float64], own: NDArray[np.int64], nodes: NodeTable, table: MoveTable
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     _, where = attack.nearest_change(rows, own, nodes, table)
     witness, distance = attack.move_rows_into(rows, where, nodes, table)
     return distance, witness
+
+
+def _in_ranges(
+    change: Callable[..., Any], rows: NDArray[np.float64], own: NDArray[np.int64], *shared: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """``change(rows, own, *shared)``, in the threads that joblib is asked for."""
+
+    def some(first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return change(rows[first:last], own[first:last], *shared)
+
+    found = in_threads(some, len(rows), rows.size * VISITS)
+    distance, witness = zip(*found, strict=True)
+    return np.concatenate(distance), np.concatenate(witness)
 
 
 def _nearest_shift(

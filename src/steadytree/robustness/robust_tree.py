@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
 from steadytree._base.clock import CLOCK, CPU_CLOCK, Limit
+from steadytree._base.parallel import check_jobs
 from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import quantile_thresholds
 from steadytree.data.feature_space import FeatureSpace
@@ -301,8 +302,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         validate(self, PARAMETERS)
         if self.perturbation is not None:
             self.perturbation.spend(1.0)
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must be None, -1 or a number of threads, got 0.")
+        check_jobs(self.n_jobs)
 
     def _reaches(self, moves: Moves, values: Floats, limit: float) -> list[tuple[Floats, Floats]]:
         """Ends of the rows' boxes in each column; of categories they do not count."""

@@ -193,7 +193,7 @@ class Neighbours:
         """A tree grown greedily from some rows, on one column or all."""
         columns = slice(None) if feature is None else slice(feature, feature + 1)
         binned = np.ascontiguousarray(self.binned[rows, columns])
-        chosen, bins, left = grow_small(
+        chosen, bins, left, _ = grow_small(
             binned,
             self.targets[rows],
             self.rows.weights[rows],

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from steadytree.models.tree import LEAF
 from steadytree.stability._kernels.refine import refine_small
-from steadytree.stability._kernels.small_tree import best_splits, find_small_leaves, grow_small
+from steadytree.stability._kernels.small_tree import find_small_leaves, grow_small
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -49,14 +49,13 @@ class SmallTree(NamedTuple):
         largest gain are each tried as the first; a tree other than the greedy one must explain
         CLEARLY more of the squared error, so that near-ties do not change the tree.
         """
-        gains = best_splits(*rows, np.flatnonzero(rows.weights > 0), least, COARSE)[0]
-        best = cls.grow(rows, n_leaves, least, LEAF, deepest)
+        best, gains = cls.grow(rows, n_leaves, least, LEAF, deepest)
         greedy_root, explained = int(best.feature[0]), best.explained(rows)
         base = explained
         for root in np.argsort(-gains, kind="stable")[:N_ROOTS]:
             if root == greedy_root or gains[root] <= 0 or greedy_root == LEAF:
                 continue
-            other = cls.grow(rows, n_leaves, least, int(root), deepest)
+            other, _ = cls.grow(rows, n_leaves, least, int(root), deepest)
             found = other.explained(rows)
             if found > CLEARLY * explained:
                 best, explained = other, found
@@ -65,11 +64,14 @@ class SmallTree(NamedTuple):
     @classmethod
     def grow(
         cls, rows: TaughtRows, n_leaves: int, least: float, root: int, deepest: int = 64
-    ) -> "SmallTree":
-        """Best first from a column, LEAF for the best one, then each split chosen anew."""
-        feature, bins, left = grow_small(*rows, n_leaves, least, NEAR, COARSE, root, deepest)
-        feature, bins = refine_small(*rows, feature, bins, left, least, COARSE_LATER)
-        return cls(feature, bins, left)
+    ) -> tuple["SmallTree", Floats]:
+        """Best first from a column, LEAF for the best one, then each split chosen anew.
+
+        With it comes each column's gain as the first split.
+        """
+        *grown, left, gains = grow_small(*rows, n_leaves, least, NEAR, COARSE, root, deepest)
+        feature, bins = refine_small(*rows, *grown, left, least, COARSE_LATER)
+        return cls(feature, bins, left), gains
 
     def leaves(self, binned: NDArray[np.uint8]) -> Integers:
         """Leaf of each row."""

@@ -43,7 +43,8 @@ class PreparedFit:
 
     def source(self) -> Rows:
         """Class counts of the rows, for level-wise growth."""
-        return Rows(self.binned, self.labels, self.splits, self.n_classes, self.weights)
+        data = self.binned, self.labels, self.splits, self.n_classes, self.weights
+        return Rows(*data, in_order=self.lookahead > 1)
 
     @property
     def n_classes(self) -> int:
@@ -93,7 +94,6 @@ class SplitSampler:
     def __init__(self, prepared: PreparedFit, rows: Rows | None = None) -> None:
         self._prepared = prepared
         self._rows = rows
-        self._n_scores = 0
         self.levels: list[tuple[NDArray[np.uint64], NDArray[np.float64]]] = []
 
     def __call__(self, counts: ClassCounts, positions: NDArray[np.uint64]) -> Chosen:
@@ -103,9 +103,11 @@ class SplitSampler:
         else:
             table, sampling = prepared.splits.table, prepared.sampling
             splits, thresholds, scores = choose_splits(counts.values, positions, table, sampling)
-        self._n_scores += scores.size
-        if self._n_scores <= MAX_SCORES:
-            self.levels.append((positions, scores))
+        # by position, as threads may ask for the nodes of a level in any order
+        most = MAX_SCORES // max(scores.shape[1], 1)
+        if positions[0] < most:  # they rise
+            n_kept = len(positions) if positions[-1] < most else np.searchsorted(positions, most)
+            self.levels.append((positions[:n_kept], scores[:n_kept]))
         return splits, thresholds
 
     def _look_ahead(

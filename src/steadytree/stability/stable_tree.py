@@ -107,8 +107,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Use the candidate splits of that tree again, and without `random_state` its seed, so that
         only the rows can make the new tree differ. New columns, categories and values get bins too.
     n_jobs : int, optional
-        Threads for binning, counting and predicting many rows; the tree does not depend on it. None
-        is one, or what ``joblib.parallel_config`` says; -1 is all cores.
+        Threads for binning, counting, choosing splits and predicting many rows; the tree does not
+        depend on it. None is one, or what ``joblib.parallel_config`` says; -1 is all cores.
 
     Attributes
     ----------

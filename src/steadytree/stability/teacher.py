@@ -107,7 +107,7 @@ class Teacher:
         for bits in roots:
             counts = sample_bag(rows.hashes, means, bits)
             bag = counts * (rows.weights / copies)
-            tree = grow_deep(rows.binned, rows.targets, bag, n_tried, bits)
+            tree = grow_deep(*take_bag(rows.binned, rows.targets, bag), n_tried, bits)
             out = (1 - 1 / copies) ** counts
             leaves = find_deep_leaves(rows.binned, *tree[:3])
             votes = votes + out[:, None] * tree[3][leaves]  # begins with one vote of the shares
@@ -134,6 +134,16 @@ class Teacher:
         if y.shape[1] == 1:
             y, p = np.column_stack([1 - y, y]), np.column_stack([1 - p, p])
         return float(-self._rows.weights @ (y * np.log(p)).sum(1) / self._rows.weights.sum())
+
+
+def take_bag(
+    binned: NDArray[np.uint8], targets: Floats, weights: Floats
+) -> tuple[NDArray[np.uint8], Floats, Floats]:
+    """Bins (d, m), weighted targets (k, m) and weights of the rows whose weight is above 0."""
+    kept = np.flatnonzero(weights > 0)
+    mass = weights[kept]
+    columns = np.ascontiguousarray(binned[kept].T)
+    return columns, np.ascontiguousarray((mass[:, None] * targets[kept]).T), mass
 
 
 def fit_ridge(

@@ -101,9 +101,10 @@ def order_rows(bins, starts, table, split, left_node, right_node):
     Rows of a node keep their order; those of closed nodes are left out. For split, left_node and
     right_node see `move_rows`; open nodes must be numbered by parent, left before right.
     """
-    order, filled = np.empty(starts[-1], np.uint32), 0
+    n_rows = starts[-1] - starts[0]
+    order, filled = np.empty(n_rows, np.uint32), 0
     ends = np.zeros(max(left_node.max(), right_node.max()) + 2, np.int64)
-    right = np.empty(starts[-1], np.uint32)
+    right = np.empty(n_rows, np.uint32)
     for node in range(split.shape[0]):
         if split[node] < 0:
             continue

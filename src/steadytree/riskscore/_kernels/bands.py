@@ -65,10 +65,17 @@ def split_gain(g, h, others_g, others_h, value, ridge):
 
 
 @kernel
-def weighted_spread(odds, weight):
-    """Weighted sum of squares around the weighted mean."""
-    mean = (odds * weight).sum() / max(weight.sum(), 1e-300)
-    return (weight * (odds - mean) ** 2).sum()
+def weighted_spread(odds, weight, n):
+    """Weighted sum of squares around the weighted mean, of the first n."""
+    # in loops here and below: numba compiles array expressions, sorting and the like for seconds
+    total, mean, spread = 0.0, 0.0, 0.0
+    for k in range(n):
+        total += weight[k]
+        mean += odds[k] * weight[k]
+    mean /= max(total, 1e-300)
+    for k in range(n):
+        spread += weight[k] * (odds[k] - mean) ** 2
+    return spread
 
 
 @kernel
@@ -76,12 +83,20 @@ def group_price(table, v, bins, first, second):
     """Price of a split of categories: high where chance alone would part them as well."""
     # chance gives the log odds of m categories a chi-squared spread of m - 1. Its share of the
     # spread of all categories is its share of what a split within a band gains, too
-    known = np.flatnonzero((table.weight[v] > 0) & (second[v] > 0))
-    odds = table.value[v][known] - first[v][known] / second[v][known]
-    whole = weighted_spread(odds, second[v][known])
-    part = bins[second[v][bins] > 0]
-    own = weighted_spread(first[v][part] / second[v][part], second[v][part])
-    return table.price[v] * own * min(1.0, (len(known) - 1) / max(whole, 1e-300))
+    n_bins, n_known, n_part = second.shape[1], 0, 0
+    odds, weight = np.zeros(n_bins), np.zeros(n_bins)
+    for bin_ in range(n_bins):
+        if table.weight[v, bin_] > 0 and second[v, bin_] > 0:
+            odds[n_known] = table.value[v, bin_] - first[v, bin_] / second[v, bin_]
+            weight[n_known] = second[v, bin_]
+            n_known += 1
+    whole = weighted_spread(odds, weight, n_known)
+    for bin_ in bins:
+        if second[v, bin_] > 0:
+            odds[n_part], weight[n_part] = first[v, bin_] / second[v, bin_], second[v, bin_]
+            n_part += 1
+    own = weighted_spread(odds, weight, n_part)
+    return table.price[v] * own * min(1.0, (n_known - 1) / max(whole, 1e-300))
 
 
 @kernel
@@ -90,15 +105,22 @@ def order_bins(table, v, band, first, second, ridge):
 
     Empty bins of categories are left out; missing values of numbers where there are none.
     """
-    size = table.size[v]
-    bins = np.flatnonzero(table.band[v, : size + 1] == band)
-    if table.categorical[v]:
-        bins = bins[table.weight[v][bins] > 0]
-        odds = first[v][bins] / (second[v][bins] + ridge)
-        return bins[np.argsort(odds, kind="mergesort")]
-    if len(bins) and bins[-1] == size and table.weight[v, size] == 0:
-        bins = bins[:-1]
-    return bins
+    size, n_found = table.size[v], 0
+    bins, odds = np.zeros(size + 1, np.int64), np.zeros(size + 1)
+    for bin_ in range(size + 1):
+        if table.band[v, bin_] != band:
+            continue
+        if table.weight[v, bin_] <= 0 and (table.categorical[v] or bin_ == size):
+            continue
+        own, position = 0.0, n_found
+        if table.categorical[v]:  # sorted by insertion, equal ones in their order
+            own = first[v, bin_] / (second[v, bin_] + ridge)
+        while table.categorical[v] and position and odds[position - 1] > own:
+            bins[position], odds[position] = bins[position - 1], odds[position - 1]
+            position -= 1
+        bins[position], odds[position] = bin_, own
+        n_found += 1
+    return bins[:n_found]
 
 
 @kernel
@@ -122,6 +144,15 @@ def turn_price(table, v, bins, k, n_known, low, high):
 
 
 @kernel
+def sum_of(values, v, bins):
+    """Sum of one variable's values (p, b) over some bins."""
+    total = 0.0
+    for bin_ in bins:
+        total += values[v, bin_]
+    return total
+
+
+@kernel
 def split_band(table, v, bins, first, second, limits, best):
     """The split of one band that gains more than `best`: gain, price, last bin left, missing left.
 
@@ -134,7 +165,7 @@ def split_band(table, v, bins, first, second, limits, best):
     if categorical:
         price = group_price(table, v, bins, first, second)
     n_known = len(bins) - (not categorical and bins[-1] == size)
-    total = first[v][bins].sum(), second[v][bins].sum(), table.weight[v][bins].sum()
+    total = sum_of(first, v, bins), sum_of(second, v, bins), sum_of(table.weight, v, bins)
     lost = (0.0, 0.0, 0.0)  # missing values of numbers
     if n_known < len(bins):
         lost = first[v, size], second[v, size], table.weight[v, size]
@@ -173,17 +204,20 @@ def best_split(table, first, second, limits):
     for v in range(len(table.size)):
         if not table.allowed[v]:
             continue
-        size = table.size[v]
-        for band in range(table.band[v, : size + 1].max() + 1):
+        size, n_bands = table.size[v], 0
+        for bin_ in range(size + 1):
+            n_bands = max(n_bands, table.band[v, bin_] + 1)
+        for band in range(n_bands):
             bins = order_bins(table, v, band, first, second, limits[0])
             if len(bins) < 2:
                 continue
             gain, price, k, side = split_band(table, v, bins, first, second, limits, best)
             if k >= 0:
-                best, paid, chosen, leave[:] = gain, price, v, False
-                leave[bins[k + 1 :]] = True
-                if side == 1:
-                    leave[size] = False  # missing values stay
+                best, paid, chosen = gain, price, v
+                for bin_ in range(leave.shape[0]):
+                    leave[bin_] = False
+                for bin_ in bins[k + 1 :]:
+                    leave[bin_] = bin_ != size or side == 0  # where missing values stay
     return best, paid, chosen, leave
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.models._kernels import copy_into
 
 LOW, HIGH, LEAST, GREATEST = 0, 1, 2, 3
 MISSING_STAYS, OPEN = 0, 1
@@ -57,11 +58,11 @@ def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, su
         for child in (left[node], right[node]):
             yes = child == left[node]
             parent[child], column[child], before[child] = node, own, last
-            if last < 0:
-                allowed[child, n_categories[own] :] = False
-            else:
+            if last >= 0:
                 low[child], high[child], missing[child] = low[last], high[last], missing[last]
-                allowed[child] = allowed[last]
+            for category in range(width):
+                known = category < n_categories[own]
+                allowed[child, category] = allowed[last, category] if last >= 0 else known
             missing[child] = missing[child] and missing_left[node] == yes
             if n_categories[own] > 0:
                 for category in range(width):
@@ -342,7 +343,8 @@ def nearest_scorecard_change(X, own, bins, price, largest):
     cost, entry_of = np.empty(n_bins), np.empty(n_bins, np.int64)
     home, best = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
     for entry in range(n_columns):
-        entry_of[bins.start[entry] : bins.start[entry + 1]] = entry
+        for bin_ in range(bins.start[entry], bins.start[entry + 1]):
+            entry_of[bin_] = entry
     for row in range(n):
         row_costs(X[row], bins, price, cost, home)
         ranked = np.argsort(cost)
@@ -360,9 +362,9 @@ def nearest_scorecard_change(X, own, bins, price, largest):
                 size, chosen = least_total(gain, cost, entry_of, order, needed, n_columns)
             if size < distance[row]:
                 distance[row] = size
-                best[:] = chosen
+                copy_into(chosen, best)
         if distance[row] < np.inf:
-            witness[row] = X[row]
+            copy_into(X[row], witness[row])
             for entry in range(n_columns):
                 column, bin_ = bins.column[entry], best[entry]
                 if bin_ >= 0:

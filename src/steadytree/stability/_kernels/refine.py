@@ -10,7 +10,7 @@ from steadytree.stability._kernels.small_tree import (
     is_in,
     roundest_split,
 )
-from steadytree.stability._kernels.steady import GROUPED, INNER, TIE
+from steadytree.stability._kernels.steady import GROUPED, TIE
 
 # shares of a split's gain that another threshold, or column, must add
 KEEP, KEEP_COLUMN = 0.02, 0.2
@@ -73,7 +73,7 @@ def refine_small(
     return feature, bins
 
 
-@kernel(**INNER)
+@kernel
 def smallest_leaf(mass, left):
     """Least weight of a leaf."""
     least = np.inf
@@ -83,7 +83,7 @@ def smallest_leaf(mass, left):
     return least
 
 
-@kernel(**INNER)
+@kernel
 def leaf_means(binned, targets, weights, feature, bins, left):
     """Mean targets and weight of each leaf's rows; 0 at other nodes."""
     means, mass = np.zeros((left.shape[0], targets.shape[1])), np.zeros(left.shape[0])
@@ -98,7 +98,7 @@ def leaf_means(binned, targets, weights, feature, bins, left):
     return means, mass
 
 
-@kernel(**INNER)
+@kernel
 def walk_from(node, row, feature, bins, left):
     """Leaf below a node that a row of bins falls in."""
     while left[node] >= 0:
@@ -106,7 +106,7 @@ def walk_from(node, row, feature, bins, left):
     return node
 
 
-@kernel(**INNER)
+@kernel
 def side_losses(binned, targets, weights, feature, bins, left, means, node):
     """Squared error on the left less that on the right, and weight, by column and bin.
 
@@ -133,7 +133,7 @@ def side_losses(binned, targets, weights, feature, bins, left, means, node):
     return losses, heavy
 
 
-@kernel(**INNER)
+@kernel
 def ask_anew(losses, heavy, n_bins, kinds, directions, roundness, own, bins, least, coarse):
     """(column, bins that go left) of a node's better split, or of the one it has.
 
@@ -174,7 +174,7 @@ def ask_anew(losses, heavy, n_bins, kinds, directions, roundness, own, bins, lea
     return column, chosen
 
 
-@kernel(**INNER)
+@kernel
 def part_groups(losses, heavy, bins, kept, least):
     """(cost, bins) of sending each category where it costs less; those that matter little stay."""
     cost, passed, rest, found = 0.0, 0.0, 0.0, np.uint64(0)
@@ -191,7 +191,7 @@ def part_groups(losses, heavy, bins, kept, least):
     return cost, found
 
 
-@kernel(**INNER)
+@kernel
 def split_savings(losses, heavy, order, alone, least, total):
     """What the split after each bin saves beside `alone`; 0 where a side is too small."""
     saved, cost, passed = np.zeros(order.shape[0]), 0.0, 0.0

@@ -8,7 +8,6 @@ import numpy as np
 from steadytree._base.jit import kernel
 from steadytree.stability._kernels.steady import (
     GROUPED,
-    INNER,
     ORDERED,
     TIE,
     WITH_MISSING,
@@ -38,17 +37,20 @@ def grow_small(
     Of all columns' best splits a node gets the first, in the order of columns, whose gain is
     within a share `near` of the best; `root` names the column of the first split, -1 any.
     `roundness` and `coarse` are those of `best_splits`. Returns column, bins that go left as
-    bits, and left child.
+    bits, left child, and the gain of each column at the root.
     """
-    most, n_nodes, rows = 2 * n_leaves - 1, 1, heavy_rows(weights)
-    feature, left, bins = np.full(most, -1), np.full(most, -1), np.zeros(most, np.uint64)
-    gain, chosen, depth = np.zeros(most), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    first, last, total = np.zeros(most, np.int64), np.zeros(most, np.int64), 0.0
+    most, n_nodes, total, n_rows = 2 * n_leaves - 1, 1, 0.0, 0
+    nodes, gain = np.full((6, most), -1), np.zeros(most)
+    feature, left, chosen, depth, first, last = nodes
+    bins, at_root = np.zeros(most, np.uint64), np.zeros(binned.shape[1])
+    rows, spare = np.full((2, weights.shape[0]), 0)
     for row in range(weights.shape[0]):
         total += weights[row]
-    last[0] = rows.shape[0]
+        rows[n_rows] = row
+        n_rows += weights[row] > 0.0
+    first[0], last[0], depth[0] = 0, n_rows, 0
     for _ in range(n_leaves - 1):
-        for node in range(max(n_nodes - 2, 0), n_nodes):
+        for node in range(n_nodes - 2 if n_nodes > 2 else 0, n_nodes):
             gains, found = best_splits(
                 binned,
                 targets,
@@ -61,6 +63,8 @@ def grow_small(
                 least,
                 coarse,
             )
+            if node == 0:
+                at_root = gains
             chosen[node] = root if root >= 0 and node == 0 else first_near(gains, near)
             gain[node], bins[node] = gains[chosen[node]], found[chosen[node]]
             if gain[node] <= TIE * total or depth[node] == deepest:
@@ -70,7 +74,7 @@ def grow_small(
             break
         feature[node], left[node], gain[node] = chosen[node], n_nodes, 0.0
         here = rows[first[node] : last[node]]
-        middle = first[node] + part_by_bins(binned, feature[node], bins[node], here)
+        middle = first[node] + part_by_bins(binned, feature[node], bins[node], here, spare)
         for side in range(2):
             child = n_nodes + side
             depth[child] = depth[node] + 1
@@ -80,34 +84,24 @@ def grow_small(
     for node in range(n_nodes):
         if left[node] < 0:
             bins[node] = 0
-    return feature[:n_nodes], bins[:n_nodes], left[:n_nodes]
+    return feature[:n_nodes], bins[:n_nodes], left[:n_nodes], at_root
 
 
-@kernel(**INNER)
-def heavy_rows(weights):
-    """Rows whose weight is above 0."""
-    rows, n_rows = np.empty(weights.shape[0], np.int64), 0
-    for row in range(weights.shape[0]):
-        rows[n_rows] = row
-        n_rows += weights[row] > 0.0
-    return rows[:n_rows]
-
-
-@kernel(**INNER)
+@kernel
 def first_near(gains, near):
     """The first position whose gain is within a share `near` of the best."""
     best, position = 0.0, 0
     for gain in gains:
-        best = max(best, gain)
+        best = gain if gain > best else best
     while gains[position] < (1 - near) * (1 - TIE) * best:
         position += 1
     return position
 
 
-@kernel(**INNER)
-def part_by_bins(binned, column, bins, here):
+@kernel
+def part_by_bins(binned, column, bins, here, spare):
     """Put rows whose bin is among the set ones first, in their order; how many there are."""
-    n_left, n_right, spare = 0, 0, np.empty(here.shape[0], np.int64)
+    n_left, n_right = 0, 0
     for row in here:
         if is_in(bins, binned[row, column]):
             here[n_left] = row
@@ -150,7 +144,7 @@ def best_splits(
     return gains, bins
 
 
-@kernel(**INNER)
+@kernel
 def weigh_bins(binned, targets, weights, rows):
     """Weights (d, bins) and weighted targets (k, d, bins) of some rows, by column and bin."""
     n_columns, n_targets = binned.shape[1], targets.shape[1]
@@ -166,7 +160,7 @@ def weigh_bins(binned, targets, weights, rows):
     return mass, sums
 
 
-@kernel(**INNER)
+@kernel
 def split_gain(passed, below, total, totals):
     """Fall of the squared error where (passed, below) of (total, totals) go left."""
     rest, gain = total - passed, 0.0
@@ -174,11 +168,12 @@ def split_gain(passed, below, total, totals):
         return -1.0
     for k in range(totals.shape[0]):
         over = totals[k] - below[k]
-        gain += below[k] ** 2 / passed + over**2 / rest - totals[k] ** 2 / total
+        alone = totals[k] * totals[k] / total
+        gain += below[k] * below[k] / passed + over * over / rest - alone
     return gain
 
 
-@kernel(**INNER)
+@kernel
 def split_gains(mass, sums, order, direction, least):
     """Gain of the split after each bin of an order; 0 where a side is too small or empty.
 
@@ -208,12 +203,12 @@ def split_gains(mass, sums, order, direction, least):
     return gains
 
 
-@kernel(**INNER)
+@kernel
 def roundest_split(gains, order, roundness, coarse):
     """(gain, position) of the roundest split within a share `coarse` of the best; then the best."""
     best, chosen = 0.0, 0
     for gain in gains:
-        best = max(best, gain)
+        best = gain if gain > best else best
     for position in range(gains.shape[0]):
         if gains[position] <= 0.0 or gains[position] < (1 - coarse) * (1 - TIE) * best:
             continue
@@ -226,7 +221,7 @@ def roundest_split(gains, order, roundness, coarse):
     return gains[chosen], chosen
 
 
-@kernel(**INNER)
+@kernel
 def first_bins(order, position):
     """Bits of the bins of an order up to a position."""
     bins = np.uint64(0)
@@ -235,7 +230,7 @@ def first_bins(order, position):
     return bins
 
 
-@kernel(**INNER)
+@kernel
 def bin_orders(mass, sums, kind, total):
     """Orders (2, n_bins) in which bins may be split, and how many of the two count.
 
@@ -274,7 +269,7 @@ def bin_orders(mass, sums, kind, total):
     return orders, 1
 
 
-@kernel(**INNER)
+@kernel
 def is_in(bins, bin_):
     """Whether a bin is among those whose bits are set."""
     return (bins >> np.uint64(bin_)) & np.uint64(1) == np.uint64(1)

@@ -11,8 +11,7 @@ from steadytree.models._kernels import hash_feature, uniform_at
 ORDERED, WITH_MISSING, GROUPED = 0, 1, 2  # kinds of columns; missing is the last bin
 PART = 16.0  # exp(-PART) is far from underflow
 TIE = 1e-9
-# of kernels that only kernels call: they compile faster, but Python cannot call them
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+N_BINS = 256
 TOGETHER = 64  # rows
 FEW = 16  # rows up to which their bins are listed one by one
 HIGH, MIDDLE, LOW_BITS = np.uint64(32), np.uint64(16), np.uint64(0xFFFF)  # parts of a packed node
@@ -56,27 +55,25 @@ def sample_bag(hashes, means, bits):
 
 
 @kernel
-def grow_deep(binned, targets, weights, n_tried, bits):
-    """A tree grown until its leaves are pure, on the squared error of targets (n, k).
+def grow_deep(columns_of, sums_of, mass_of, n_tried, bits):
+    """A tree grown until its leaves are pure, on the squared error of targets.
 
-    At each node `n_tried` columns that vary there are tried, drawn by the node's path. Returns
-    column, last bin that goes left, left child (the right one follows; -1 at leaves) and value.
+    columns_of (d, m) are the bins of rows, sums_of (k, m) their weighted targets, mass_of (m,)
+    their weights. At each node `n_tried` columns that vary there are tried, drawn by the node's
+    path. Returns column, last bin that goes left, left child (the right one follows; -1 at leaves)
+    and value.
     """
-    n_columns, n_targets = binned.shape[1], targets.shape[1]
-    columns_of, mass_of, sums_of = take_bag(binned, targets, weights)
-    rows = np.arange(mass_of.shape[0])
-    most = max(2 * rows.shape[0] - 1, 1)
-    feature, last_left, left = np.full(most, -1), np.zeros(most, np.int64), np.full(most, -1)
-    value, spare = np.zeros((most, n_targets)), np.empty(rows.shape[0], np.int64)
-    first, last, path = (
-        np.zeros(most, np.int64),
-        np.zeros(most, np.int64),
-        np.zeros(most, np.uint64),
-    )
-    mass, sums, gains = np.zeros(256), np.zeros((n_targets, 256)), np.zeros(256)
-    used = np.zeros(256, np.int64)
-    columns, waiting = np.arange(n_columns), np.zeros(most, np.int64)
-    last[0], path[0], n_nodes, n_waiting = rows.shape[0], bits, 1, 1
+    n_columns, n_rows = columns_of.shape
+    n_targets, most = sums_of.shape[0], max(2 * n_rows - 1, 1)
+    nodes = np.full((7, most), -1)  # one array, as each kind of array is compiled apart
+    feature, last_left, left, first, last, path, waiting = nodes
+    rows, spare, columns, used = np.full((4, max(n_rows, n_columns, N_BINS)), 0)
+    value, work = np.zeros((most, n_targets)), np.zeros((n_targets + 2, N_BINS))
+    mass, gains, sums = work[0], work[1], work[2:]
+    for row in range(n_rows):
+        rows[row] = row
+    first[0], last[0], path[0], waiting[0], last_left[0] = 0, n_rows, np.int64(bits), 0, 0
+    n_nodes, n_waiting = 1, 1
     while n_waiting:
         n_waiting -= 1
         node = waiting[n_waiting]
@@ -87,7 +84,7 @@ def grow_deep(binned, targets, weights, n_tried, bits):
         for turn in range(n_columns):
             columns[turn] = turn
         for turn in range(n_columns):
-            position = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
+            position = turn + np.int64(uniform_at(path[node], turn) * (n_columns - turn))
             columns[turn], columns[position] = columns[position], columns[turn]
             column = columns[turn]
             n_used = add_bins(columns_of, column, mass_of, sums_of, here, mass, sums, used)
@@ -108,32 +105,13 @@ def grow_deep(binned, targets, weights, n_tried, bits):
             child = n_nodes + side
             first[child] = middle if side else first[node]
             last[child] = last[node] if side else middle
-            path[child] = hash_feature(path[node], side)
+            path[child], last_left[child] = np.int64(hash_feature(path[node], side)), 0
             waiting[n_waiting + side] = child
         n_waiting, n_nodes = n_waiting + 2, n_nodes + 2
     return feature[:n_nodes], last_left[:n_nodes], left[:n_nodes], value[:n_nodes]
 
 
-@kernel(**INNER)
-def take_bag(binned, targets, weights):
-    """Bins (d, m), weights and weighted targets (k, m) of the rows whose weight is above 0."""
-    n_kept = 0
-    for row in range(weights.shape[0]):
-        n_kept += weights[row] > 0.0
-    columns, mass = np.empty((binned.shape[1], n_kept), binned.dtype), np.empty(n_kept)
-    sums, position = np.empty((targets.shape[1], n_kept)), 0
-    for row in range(weights.shape[0]):
-        if weights[row] > 0.0:
-            mass[position] = weights[row]
-            for k in range(targets.shape[1]):
-                sums[k, position] = weights[row] * targets[row, k]
-            for column in range(binned.shape[1]):
-                columns[column, position] = binned[row, column]
-            position += 1
-    return columns, mass, sums
-
-
-@kernel(**INNER)
+@kernel
 def mixed_weight(mass_of, sums_of, here, value):
     """Fill the mean target of some rows; their weight, 0 where all targets are 0 or all 1."""
     total, mixed = 0.0, False
@@ -148,7 +126,7 @@ def mixed_weight(mass_of, sums_of, here, value):
     return total if mixed else 0.0
 
 
-@kernel(**INNER)
+@kernel
 def add_bins(columns_of, column, mass_of, sums_of, here, mass, sums, used):
     """Add weights and weighted targets of some rows to their bins; how many bins are `used`.
 
@@ -168,7 +146,8 @@ def add_bins(columns_of, column, mass_of, sums_of, here, mass, sums, used):
             n_used += 1
         mass[bin_] += mass_of[row]
         sums[0, bin_] += sums_of[0, row]
-        low, high = min(low, bin_), max(high, bin_)
+        low = bin_ if bin_ < low else low
+        high = bin_ if bin_ > high else high
     for k in range(1, sums.shape[0]):
         for row in here:
             sums[k, columns_of[column, row]] += sums_of[k, row]
@@ -179,7 +158,7 @@ def add_bins(columns_of, column, mass_of, sums_of, here, mass, sums, used):
     return n_used
 
 
-@kernel(**INNER)
+@kernel
 def empty_bins(mass, sums, used, n_used):
     """Set weights and sums of the first `n_used` bins that are listed to 0, as they were."""
     for position in range(n_used):
@@ -188,7 +167,7 @@ def empty_bins(mass, sums, used, n_used):
             sums[k, used[position]] = 0.0
 
 
-@kernel(error_model="numpy", **INNER)  # no division below is by 0
+@kernel(error_model="numpy")  # no division below is by 0
 def best_threshold(mass, sums, used, n_used, gains):
     """Largest fall of squared error by a split between bins, and its last bin left.
 
@@ -203,20 +182,20 @@ def best_threshold(mass, sums, used, n_used, gains):
         whole, passed, below = 0.0, 0.0, 0.0
         for position in range(n_used):
             whole += sums[k, used[position]]
-        alone = whole**2 / total
+        alone = whole * whole / total
         for position in range(n_used - 1):
             passed += mass[used[position]]
             below += sums[k, used[position]]
             rest, over = total - passed, whole - below
             if passed > TIE * total and rest > TIE * total:  # weights do not add up exactly
-                gains[position] += below**2 / passed + over**2 / rest - alone
+                gains[position] += below * below / passed + over * over / rest - alone
     for position in range(n_used - 1):
         if gains[position] > best * (1 + TIE):
             best, where = gains[position], used[position]
     return best, where
 
 
-@kernel(**INNER)
+@kernel
 def part_rows(column, last_left, here, spare):
     """Put rows up to bin `last_left` first, both sides in their order; how many there are."""
     n_left, n_right = 0, 0
@@ -258,7 +237,7 @@ def find_deep_leaves(binned, feature, last_left, left):
     return leaves
 
 
-@kernel(**INNER)
+@kernel
 def pack_nodes(feature, last_left, left):
     """A node in one word: left child, last bin that goes left, column. A leaf leads to itself."""
     nodes = np.empty(left.shape[0], np.uint64)

@@ -1,0 +1,27 @@
+"""Figures of columns: ranges, missing and infinite values, whole numbers."""
+
+import numpy as np
+import pytest
+
+from steadytree.data import column
+from steadytree.data.column import summarise_columns
+from tests.data import reference
+
+
+@pytest.mark.parametrize("n_together", [1, 3, 1_000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, np.bool_])
+def test_figures_of_columns_equal_those_taken_value_by_value(monkeypatch, dtype, n_together):
+    rng = np.random.default_rng(3)
+    for n in (0, 1, 2, 17, 100):
+        X = rng.choice([0.0, 1.0, 2.0, 1.5, 250.0], (n, 4))
+        X[:, 3] = np.round(X[:, 3])
+        if np.dtype(dtype).kind == "f":
+            X[rng.random(X.shape) < 0.2] = np.nan
+            X[rng.random(X.shape) < 0.1] = rng.choice([np.inf, -np.inf])
+            X[:, 1] = rng.choice([1e38, 3e38, -3e38], n)  # sums of two are past the largest
+        X = np.asfortranarray(X.astype(dtype)) if n % 2 else X.astype(dtype)
+        monkeypatch.setattr(column, "BLOCK", 4 * n_together)
+        found, expected = summarise_columns(X), reference.summarise_columns(X)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+            assert one.dtype == other.dtype
