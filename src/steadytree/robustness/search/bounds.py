@@ -17,6 +17,8 @@ MOST_INTERVALS = 96
 LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
 USUAL_LIST = LARGEST_LIST // 8
 FEW_SPLITS = 150
+TINY = 1e-15  # a price so low that no sum of losses differs from that at 0 by as much as NEAR
+WHOLE = 1.0 - 1e-6  # at price 0 whole rows are lost: a bound above 79 is one of 80
 
 
 class Bounds:
@@ -32,6 +34,7 @@ class Bounds:
         self.intervals: PriceIntervals = problem.intervals(0.0, 1.0, 1)
         self.known: dict[tuple[int, int, Path], Floats] = {}  # of regions with -depth, of splits
         self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
+        self.n_lists = 0  # lists that had to be made
         self.largest_list = USUAL_LIST  # bytes beyond which something else is tried first
         self.exact = False  # whether two levels of splits are priced with all their leaves
 
@@ -46,24 +49,57 @@ class Bounds:
         if not self.problem.shared:
             self._set_intervals(0.0, 1.0, 1)
             return
-        lowest, highest = 0.0, (target + self.slack) / self.problem.limit
-        n_intervals = int(np.clip(4 * target, 8, MOST_INTERVALS))
+        lowest, highest = self._least_price(), (target + self.slack) / self.problem.limit
+        n_intervals, zero = int(np.clip(4 * target, 8, MOST_INTERVALS)), True
         for _ in range(3):
-            self._set_intervals(lowest, highest, n_intervals)
+            self._set_intervals(lowest, highest, n_intervals, zero)
             least = self.least((), self.everyone, self.depth)
-            open_ = np.flatnonzero(self.intervals.offset + least < target + self.slack - NEAR)
-            if len(open_) == 0:
+            open_ = self.intervals.offset + least < target + self.slack - NEAR
+            if not open_.any():
                 return
+            free, others = zero and bool(open_[0]), np.flatnonzero(open_[zero * 1 :])
             prices = np.linspace(lowest, highest, n_intervals + 1)
-            narrowed = prices[open_[0]], prices[open_[-1] + 1]
+            if len(others) == 0:
+                lowest, highest, zero = highest, highest, free
+                break
+            narrowed = prices[others[0]], prices[others[-1] + 1]
             if narrowed[1] - narrowed[0] > 0.7 * (highest - lowest):
                 return
-            lowest, highest = narrowed
-        self._set_intervals(lowest, highest, n_intervals)
+            (lowest, highest), zero = narrowed, free
+        self._set_intervals(lowest, highest, n_intervals, zero)
 
-    def _set_intervals(self, lowest: float, highest: float, n_intervals: int) -> None:
-        self.intervals = self.problem.intervals(lowest, highest, n_intervals)
+    def _least_price(self) -> float:
+        """The least price above 0 that a worst perturbation can have: one over the largest cost."""
+        # the least over prices lies where a row is just worth its cost, or at 0
+        table, largest = self.table, np.zeros(len(self.problem.space))
+        for split, costs in enumerate(np.maximum(table.left_cost, table.right_cost)):
+            found = costs[np.isfinite(costs)].max(initial=0.0)
+            largest[table.feature[split]] = max(largest[table.feature[split]], found)
+        highest = np.sort(largest)[::-1][: 1 if table.largest else self.depth].sum()
+        return float((1.0 - NEAR) / highest) if highest > 0.0 else np.inf
+
+    def _set_intervals(
+        self, lowest: float, highest: float, n_intervals: int, zero: bool = False
+    ) -> None:
+        """Even intervals between two prices, and one for the price 0 alone."""
         self.known = {}
+        parts = []
+        if zero:
+            none = self.problem.intervals(0.0, TINY, 1)
+            whole = self.problem.integer and self.penalty == 0
+            parts.append(none._replace(offset=none.offset + (WHOLE if whole else 0.0)))
+        if lowest < highest or not zero:
+            parts.append(self.problem.intervals(lowest, highest, n_intervals))
+        first, last = parts[0], parts[-1]
+        self.intervals = (
+            last
+            if len(parts) == 1
+            else last._replace(
+                offset=np.concatenate([first.offset, last.offset]),
+                slope=np.concatenate([first.slope, last.slope]),
+                cross=np.concatenate([first.cross, last.cross], axis=2),
+            )
+        )
 
     def of_all(self) -> float:
         """What every tree must lose."""

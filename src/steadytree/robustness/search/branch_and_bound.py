@@ -15,10 +15,12 @@ from steadytree.robustness._kernels import cost, pairs, search
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.search.bounds import LARGEST_LIST, NEAR, Bounds, divisions
 from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Problem
+from steadytree.robustness.search.sharing import SharedRows, can_share
 from steadytree.robustness.search.subtrees import Lists, SubTrees, TooExpensive, random_encoding
 
 FEW_LISTED = 50  # sub-trees of an inexpensive step
 MANY_LISTED = 2000  # sub-trees of a step so expensive that better bounds pay
+MANY_LISTS = 100  # lists of such a step, be they empty
 ROUNDING = 1e-7  # values that differ by less are equal
 
 
@@ -61,6 +63,7 @@ class Search:
         self.bound = 0.0
         self.bounds = Bounds(problem, depth, self._begin_step)
         self.slack = self.bounds.slack
+        self.sharing = False  # whether rows count in part on both sides of the splits
 
     def run(self, start: Encoding | None = None, bound: float = 0.0) -> Outcome:
         """Improve the tree until it is proven best, a limit is reached, or the user interrupts.
@@ -96,7 +99,8 @@ class Search:
         step, largest = unit, unit * max(1, len(self.everyone) // 120)
         while self.bound < self.value - ROUNDING:
             start = math.floor(self.bound + ROUNDING) if self.counted else self.bound
-            target, self.bounds.n_listed = min(self.value, start + step), 0
+            target = min(self.value, start + (math.floor(step) if self.counted else step))
+            self.bounds.n_listed = self.bounds.n_lists = 0
             try:
                 if self._search_below(target):
                     return
@@ -104,13 +108,17 @@ class Search:
                 step = self._ease(step, unit)
                 continue
             self._raise_bound(target)
-            if self.bounds.n_listed < FEW_LISTED:
+            if self.sharing:
+                step = self.value - self.bound
+                continue
+            many = self.bounds.n_listed > MANY_LISTED or self.bounds.n_lists > MANY_LISTS
+            if self.bounds.n_listed < FEW_LISTED and not many:
                 step = min(2 * step, largest)
                 continue
             step = min(2 * step, max(unit, largest / 2))
             self._descend()
-            if self.bounds.n_listed > MANY_LISTED:
-                self._sharpen()
+            if many and self._sharpen() and self.sharing:
+                step = max(unit, (self.value - self.bound) / 2)  # first half of the gap, then all
 
     def _ease(self, step: float, unit: float) -> float:
         """What to do where lists get too long: better bounds, longer lists, then smaller steps."""
@@ -127,6 +135,10 @@ class Search:
 
     def _sharpen(self) -> bool:
         """Turn to better bounds; False where they are in use, or there are none."""
+        # at depth 3 two levels are priced exactly first: that is inexpensive there
+        if can_share(self.bounds) and not self.sharing and (self.depth > 3 or self.bounds.exact):
+            self.sharing = True
+            return True
         if self.bounds.exact or self.depth < 3:
             return False
         self.bounds.sharpen()
@@ -179,6 +191,9 @@ class Search:
             for split in self.bounds.splits
         ]
         least = np.array([(self.bounds.intervals.offset + bound).min() for bound in bounds])
+        self.shared = {}
+        if self.sharing and not self._is_shortening:
+            least = self._share(bounds, least, self._limit(target) + self.slack)
         roots = np.argsort(least, kind="stable").tolist()
         for first in range(0, len(roots), self.n_threads):
             limit = self._limit(target)
@@ -186,6 +201,18 @@ class Search:
             promising = [split for split in batch if least[split] < limit + self.slack]
             for encodings in self._side_by_side(promising, bounds, limit):
                 yield from encodings
+
+    def _share(self, bounds: list[Floats], least: Floats, target: float) -> Floats:
+        """Raise the bounds of roots below the target, as far as needed, by sharing rows."""
+        offset = self.bounds.intervals.offset
+        for split in np.flatnonzero(least < target).tolist():
+            shared = SharedRows(self.bounds, split)
+            shared.close(np.flatnonzero(offset + bounds[split] < target), target)
+            bounds[split] = np.maximum(bounds[split], shared.of_root)
+            self.shared[split] = shared.open_pairs, shared.open_leaves
+        raised = np.array([(offset + bound).min() for bound in bounds])
+        self._raise_bound(min(target, float(raised.min())) - self.slack)
+        return raised
 
     def _side_by_side(
         self, roots: list[int], bounds: list[Floats], limit: float
@@ -206,7 +233,8 @@ class Search:
         lists = self._focused(bound, limit + self.slack)
         if lists is None:
             return
-        if self.bounds.exact and self.depth > 3 and not self._is_shortening:
+        sharp = self.bounds.exact or self.sharing
+        if sharp and self.depth > 3 and not self._is_shortening:
             yield from self._rooted_in_three(split, limit)
             return
         for most in divisions(self.depth, self.most_splits):
@@ -230,13 +258,17 @@ class Search:
             for k in (0, 1)
         ]
         full = 2**depth - 1
-        for most in ((0, full), (full, 0)):
+        every = np.ones((1, 1, 1), bool), np.ones((2, 1), bool)
+        open_pairs, open_leaves = self.shared.get(split, every)
+        for leaf, most in enumerate(((0, full), (full, 0))):
             bound = bounds.of_split((), self.everyone, split, self.depth, 1 + full)
+            bound = np.where(open_leaves[leaf], bound, np.inf)
             lists = self._focused(bound, limit + self.slack)
             if lists is not None:
                 yield from self._divided(lists, split, most, limit)
         for left in bounds.splits:
-            both = self.penalty + least[0][left] + least[1]
+            open_ = open_pairs[left % len(open_pairs)]
+            both = np.where(open_, self.penalty + least[0][left] + least[1], np.inf)
             least_sum = (bounds.intervals.offset + both).min(axis=1)
             for right in np.flatnonzero(least_sum < limit + self.slack).tolist():
                 now = min(limit, self._limit(limit))
