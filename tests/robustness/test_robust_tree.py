@@ -174,7 +174,7 @@ def test_sharper_bounds_change_no_optimum(seed, monkeypatch):
         monkeypatch.setattr(search, "MANY_LISTED", dear)
         # lists that are soon too long: better bounds, smaller steps, then longer lists
         monkeypatch.setattr(lists, "FIRST_ROOM", 4 if dear < 0 else 2048)
-        monkeypatch.setattr(bounds, "USUAL_LIST", 10 if dear < 0 else 1_000_000_000)
+        monkeypatch.setattr(bounds, "FIRST_LIST", 1e8 if dear < 0 else 1)
         model = RobustTreeClassifier(depth, noise, n_jobs=1 + seed % 2, random_state=0)
         fits.append(model.fit(X, y))
     assert all(model.proven_ for model in fits)

@@ -5,7 +5,7 @@ import pytest
 
 from steadytree.robustness._kernels import sharing as kernels
 from steadytree.robustness.search.bounds import Bounds
-from steadytree.robustness.search.sharing import SharedRows, can_share
+from steadytree.robustness.search.sharing import SharedRows
 from tests.robustness import reference_search as twins
 from tests.test_kernels import Case
 
@@ -26,7 +26,7 @@ def rates_of(costs, price, problem):
 
 
 def sub_trees(path, depth, problem):
-    """Costs of a wrong answer (m, n), and splits (m,), of all sub-trees in a box; equal ones once."""
+    """Costs of a wrong answer (m, n), and splits (m,), of all sub-trees in a box, each once."""
     table = problem.table
     reach = twins.costs_of_path(path, table)
     labels = range(table.n_classes)

@@ -114,6 +114,22 @@ def pair_bound(table, weight, column, index, goal, rounds, share):
 
 
 @kernel
+def leaf_pairs(table, weight, sides, worth, least, value):
+    """The best pair above `value` with a leaf on the left that is worth more than `least`."""
+    none, tried = (0.0, -1, 0, 0, 0), 0
+    best = none, none
+    for label in range(worth.shape[0]):
+        if worth[label] > least + ROUNDING:
+            first = (worth[label], -1, 0, label, label)
+            second = best_partner(table, weight, sides[1], sides[0], first, 0)
+            found = pair_value(table, weight, sides[0], sides[1], (first, second))
+            tried += 1
+            if found > value + ROUNDING:
+                value, best = found, (first, second)
+    return value, best, tried
+
+
+@kernel
 def close_pair(table, weight, column, index, goal, share, start, budget):
     """The best tree of two levels with the given root, where one is above `goal`, by enumeration.
 
@@ -127,18 +143,11 @@ def close_pair(table, weight, column, index, goal, share, start, budget):
     shared_weights(weight, left, right, share, own)
     penalty, n_classes = table.penalty, table.n_classes
     least = goal + penalty - one_level(table, own[1], 0)[0]
-    none = (0.0, -1, 0, 0, 0)
-    value, best, tried = goal, (none, none), 0
     totals = np.zeros(n_classes)
     for row in np.flatnonzero(own[0] > 0.0):
         totals[table.label[row]] += own[0, row]
-    for one in range(n_classes if start == 0 else 0):
-        if totals[one] > least + ROUNDING:
-            first = (totals[one], -1, 0, one, one)
-            second = best_partner(table, weight, right, left, first, 0)
-            found, tried = pair_value(table, weight, left, right, (first, second)), tried + 1
-            if found > value + ROUNDING:
-                value, best = found, (first, second)
+    worth = totals if start == 0 else np.full(n_classes, -np.inf)
+    value, best, tried = leaf_pairs(table, weight, (left, right), worth, least, goal)
     rows, position = np.flatnonzero(own[0] > 0.0), 0
     for other in range(table.n_thresholds.shape[0]):
         size = table.n_thresholds[other]

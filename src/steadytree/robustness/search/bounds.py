@@ -14,8 +14,9 @@ Rows = NDArray[np.int64]
 Path = tuple[tuple[int, int], ...]  # splits with the side taken, 0 being left
 NEAR = 1e-9  # bounds this close to a target reach it
 MOST_INTERVALS = 96
-LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
-USUAL_LIST = LARGEST_LIST // 8
+MEMORY = 3_000_000_000  # bytes that lists, bounds and shares may take together, if not told
+LIST_SHARE = 3  # one list at most: those of both sides are held at once, and one that grows
+FIRST_LIST = 8  # of that, until better bounds were tried
 FEW_SPLITS = 150
 TINY = 1e-15  # a price so low that no sum of losses differs from that at 0 by as much as NEAR
 WHOLE = 1.0 - 1e-6  # at price 0 whole rows are lost: a bound above 79 is one of 80
@@ -24,8 +25,15 @@ WHOLE = 1.0 - 1e-6  # at price 0 whole rows are lost: a bound above 79 is one of
 class Bounds:
     """Least losses of regions under the present intervals; `begin_step` is called before work."""
 
-    def __init__(self, problem: Problem, depth: int, begin_step: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        depth: int,
+        begin_step: Callable[[], None],
+        memory: float = MEMORY,
+    ) -> None:
         self.problem, self.depth, self.begin_step = problem, depth, begin_step
+        self.memory = memory
         self.table, self.penalty = problem.table, problem.penalty
         self.splits = range(len(problem.splits))
         self.everyone = np.arange(len(self.table.label))
@@ -35,7 +43,8 @@ class Bounds:
         self.known: dict[tuple[int, int, Path], Floats] = {}  # of regions with -depth, of splits
         self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
         self.n_lists = 0  # lists that had to be made
-        self.largest_list = USUAL_LIST  # bytes beyond which something else is tried first
+        # bytes beyond which something else is tried first
+        self.largest_list = memory / LIST_SHARE / FIRST_LIST
         self.exact = False  # whether two levels of splits are priced with all their leaves
 
     def choose_intervals(self, target: float) -> None:
@@ -128,6 +137,8 @@ class Bounds:
             bound[:] = cost.leaf_loss(rows, self.table)
             for found in self.of_splits(path, rows, depth, most):
                 np.minimum(bound, found, out=bound)
+        if len(self.known) * bound.nbytes > self.memory / 4:
+            self.known.clear()  # they are found again where needed
         self.known[key] = bound
         return bound
 
@@ -142,6 +153,11 @@ class Bounds:
         if depth == self.depth - 1 and len(self.splits) <= FEW_SPLITS:  # few enough to keep
             self.known[key] = found
         return found
+
+    def lengthen(self) -> bool:
+        """Allow lists as long as memory does; False where they are already."""
+        before, self.largest_list = self.largest_list, self.memory / LIST_SHARE
+        return before < self.largest_list
 
     def sharpen(self) -> None:
         """Price two levels of splits exactly from now on: expensive, and much higher bounds."""

@@ -13,7 +13,7 @@ from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.robustness._kernels import cost, pairs, search
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.search.bounds import LARGEST_LIST, NEAR, Bounds, divisions
+from steadytree.robustness.search.bounds import MEMORY, NEAR, Bounds, divisions
 from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Problem
 from steadytree.robustness.search.sharing import SharedRows, can_share
 from steadytree.robustness.search.subtrees import Lists, SubTrees, TooExpensive, random_encoding
@@ -48,6 +48,7 @@ class Search:
         seed: int = 0,
         progress: Callable[[Progress], None] | None = None,
         n_threads: int = 1,
+        memory: float = MEMORY,
     ) -> None:
         self.problem, self.depth, self.n_threads = problem, depth, n_threads
         self.table, self.penalty = problem.table, problem.penalty
@@ -61,7 +62,7 @@ class Search:
         self.encoding[0] = -1 - np.bincount(self.table.label, self.table.weight).argmax()
         self.value = self._evaluate(self.encoding)
         self.bound = 0.0
-        self.bounds = Bounds(problem, depth, self._begin_step)
+        self.bounds = Bounds(problem, depth, self._begin_step, memory / n_threads)
         self.slack = self.bounds.slack
         self.sharing = False  # whether rows count in part on both sides of the splits
 
@@ -126,8 +127,7 @@ class Search:
         self._descend()
         if self._sharpen():
             return step
-        if self.bounds.largest_list < LARGEST_LIST:
-            self.bounds.largest_list = LARGEST_LIST
+        if self.bounds.lengthen():
             return step
         if step <= unit:
             raise Stop("too many candidates")
@@ -158,7 +158,7 @@ class Search:
         try:  # what was proven stays so
             # the old intervals hold the prices of better trees only
             self.bounds.choose_intervals(self.value + 1)
-            self.bounds.largest_list = LARGEST_LIST
+            self.bounds.lengthen()
             for self.most_splits in range(1, n_splits):
                 if self._search_below(self.value + 1):
                     return True

@@ -13,7 +13,6 @@ ROUNDS_BELOW = 2  # of those at the splits below
 ROUNDS_OF_PAIR = 5  # of all three together, where the splits below the root are given
 STEP = 0.5
 CELLS_AT_ONCE = 8  # intervals that are joined as long as that suffices
-MOST_BYTES = 200_000_000  # of shares, else they are not used
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ def can_share(bounds: Bounds) -> bool:
     return (
         bounds.depth > 2
         and not bounds.table.missing.any()
-        and (16 * n_regions * m * n <= MOST_BYTES)
+        and (16 * n_regions * m * n <= bounds.memory / 4)
     )
 
 
