@@ -65,8 +65,8 @@ def test_local_search_ends_where_no_one_change_helps(slack):
         table = twins.random_boxes(rng)
         nodes = twins.random_nodes(rng, table, 3)
         before = twins.value_of(table, nodes)
-        value, work = boxes.local_search(
-            table, nodes, *marks(nodes, table), slack, state(seed), np.inf
+        value, work, _ = boxes.local_search(
+            table, nodes, *marks(nodes, table), slack, state(seed), 10**9
         )
         assert value == pytest.approx(twins.value_of(table, nodes))
         assert value >= before - 1e-9 or slack
@@ -95,6 +95,23 @@ def test_the_search_finds_the_best_of_few_trees_and_never_loses_one():
     assert reached >= 38  # of 40
 
 
+def test_local_search_in_portions_ends_there_too():
+    n_portions = 0
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng)
+        nodes, slack, more = twins.random_nodes(rng, table, 3), 0.5, True
+        random = state(seed)
+        while more:
+            value, _, more = boxes.local_search(
+                table, nodes, *marks(nodes, table), slack, random, 1
+            )
+            n_portions, slack = n_portions + 1, 0.0
+        assert value == pytest.approx(twins.value_of(table, nodes))
+        assert value >= twins.local_search(table, nodes, None, None, 0, None, 0) - 1e-9
+    assert n_portions > 2 * len(SEEDS)
+
+
 @pytest.mark.parametrize("rounds", [1, 4, box_bounds.EXACT_ROUNDS])
 def test_bounds_of_two_levels(rounds):
     n_resumed = 0
@@ -115,7 +132,7 @@ def test_bounds_of_two_levels(rounds):
             assert max(levels) == pytest.approx(true.max())
             own = table._replace(weight=weight)
             assert twins.value_of(own, tree) == pytest.approx(true.max())
-    assert (n_resumed > 10) == (rounds == box_bounds.EXACT_ROUNDS)  # within the pairs of a root
+    assert (n_resumed > 2) == (rounds == box_bounds.EXACT_ROUNDS)  # within the pairs of a root
 
 
 def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
@@ -132,6 +149,7 @@ def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
             while not parts or at > 0:  # the same in portions
                 *part, at = box_bounds.close_pair(*given, -1e9, share, at, 2)
                 parts.append(part[0])
+                assert part[2] <= 2 + table.n_classes**2
             assert max(parts) == pytest.approx(most)
             assert value == pytest.approx(most)
             pair = [stump[1:] for stump in stumps]

@@ -13,6 +13,7 @@ import numpy as np
 from steadytree._base.jit import kernel
 
 COLUMN, INDEX, LABEL = 0, 1, 2
+UNLIMITED = 2**62  # work
 ROUNDING = 1e-7  # sums of weights that differ by less are equal
 REGROWN = 0.5  # share of kicks after which the node's sub-trees are grown anew
 RESTARTED = 0.025  # share of failures after which the search goes back to the best tree
@@ -298,8 +299,8 @@ def next_random(state):
 def local_search(table, tree, correct, counts, slack, state, budget):
     """Sweep over the nodes until none can be improved, or `budget` work is spent.
 
-    The first sweep may lose up to `slack` at each node, to leave plateaus. Returns the tree's value
-    and the work, below the budget where nothing is left to do.
+    The first sweep may lose up to `slack` at each node, to leave plateaus. Returns the tree's
+    value, the work, and whether there is more to do.
     """
     m, p = tree.shape[0] // 2, table.n_thresholds.shape[0]
     value, work = mark_rows(table, tree, correct, counts), 0
@@ -321,7 +322,7 @@ def local_search(table, tree, correct, counts, slack, state, budget):
                 work += 2 * m * table.label.shape[0]
                 more = more or gain > ROUNDING
         slack = 0.0
-    return value, work
+    return value, work, more
 
 
 @kernel
@@ -384,7 +385,7 @@ def search_trees(table, now, best, values, marks, slack, state, budget):
                 tree[child, COLUMN] = -1
             work += grow(table, tree, 2 * v, tilt, correct, counts)
             work += grow(table, tree, 2 * v + 1, tilt, correct, counts)
-        value, cost = local_search(table, tree, correct, counts, slack, state, np.inf)
+        value, cost, _ = local_search(table, tree, correct, counts, slack, state, UNLIMITED)
         work += cost
         worse = -np.log(1.0 - next_random(state)) * slack
         if value > values[1] + ROUNDING:

@@ -49,44 +49,81 @@ def extra_costs(path, base, rows, table):
 
 
 @kernel
+def crossing_losses(start, order, worth, drop, paid, extra, joint, spending, crossed):
+    """Fill crossed (2, m) with what groups of rows lose on either side of a split.
+
+    Group k is order[start[k] : start[k + 1]]; its rows, one after another, lose `worth` before they
+    pay for the split, and `drop` less for every unit; `paid` is what they paid so far.
+    """
+    limit, shared = spending[1], spending[2]
+    for way in range(2):
+        for group in range(start.shape[0] - 1):
+            total = 0.0
+            for at in range(start[group], start[group + 1]):
+                cost = beyond(extra[way, order[at]], paid[at], joint)
+                if shared:
+                    total += max(0.0, worth[at] - drop[at] * cost)
+                elif drop[at] + cost <= limit:
+                    total += worth[at]
+            crossed[way, group] = total
+
+
+@kernel
+def grouped(keys, n_groups):
+    """Rows in the order of their groups, and where each group starts."""
+    start = np.zeros(n_groups + 1, np.int64)
+    for key in keys:
+        start[key + 1] += 1
+    start, order = np.cumsum(start), np.empty(keys.shape[0], np.int64)
+    at = start.copy()
+    for index in range(keys.shape[0]):
+        order[at[keys[index]]] = index
+        at[keys[index]] += 1
+    return start, order
+
+
+@kernel
 def below_first(first, home, region, allowed, table, options, losses, found):
     """Fill options (2, m, 3) and losses (2, m) with leaves and splits below a first split.
 
     Each row counts on its own side of it alone. region is (base, extra, label, weight, spending);
     found (2,) becomes their numbers. Returns the least loss of each side.
     """
-    base, extra, label, weight, (price, limit, shared, penalty) = region
-    n_classes, n_candidates = table.n_classes, table.feature.shape[0]
-    lost, crossed = np.zeros((2, n_classes)), np.empty((2, 2, n_classes))
-    for index in range(base.shape[0]):
-        cost = base[index] + extra[home[index], first, index]
-        lost[home[index], label[index]] += weight[index] * loss_rate(cost, price, limit, shared)
+    base, extra, label, weight, spending = region
+    price, limit, shared, penalty = spending
+    n_classes, n = table.n_classes, base.shape[0]
+    start, order = grouped(home * n_classes + label, 2 * n_classes)
+    worth, drop, paid = np.empty(n), np.empty(n), np.empty(n)
+    lost, crossed = np.zeros(2 * n_classes), np.empty((2, 2 * n_classes))
+    for at in range(n):
+        index = order[at]
+        paid[at] = extra[home[index], first, index]
+        cost = base[index] + paid[at]
+        worth[at] = weight[index] * loss_rate(cost, price, limit, shared)
+        drop[at] = weight[index] * price if shared else cost
+        lost[home[index] * n_classes + label[index]] += worth[at]
     found[:] = n_classes
     for side in range(2):
+        total = lost[side * n_classes : (side + 1) * n_classes].sum()
         for one in range(n_classes):
             options[side, one, 0], options[side, one, 1], options[side, one, 2] = -1, one, one
-            losses[side, one] = lost[side].sum() - lost[side, one]
-    for split in range(n_candidates):
-        if not (allowed[0, split] or allowed[1, split]):
-            continue
-        crossed[:] = 0.0
+            losses[side, one] = total - lost[side * n_classes + one]
+    for split in np.flatnonzero(allowed[0] | allowed[1]):
         joint = table.largest or table.feature[first] == table.feature[split]
-        for index in range(base.shape[0]):
-            side = home[index]
-            paid = extra[side, first, index]
-            for way in range(2):
-                cost = base[index] + paid + beyond(extra[way, split, index], paid, joint)
-                rate = loss_rate(cost, price, limit, shared)
-                crossed[side, way, label[index]] += weight[index] * rate
+        own = extra[:, split]
+        crossing_losses(start, order, worth, drop, paid, own, joint, spending, crossed)
         for side in range(2):
+            begin = side * n_classes
+            total = penalty + lost[begin : begin + n_classes].sum()
             for one in range(n_classes):
                 for two in range(n_classes):
                     if one == two or not allowed[side, split]:
                         continue
-                    at, all_lost = found[side], lost[side].sum()
-                    loss = penalty + all_lost - lost[side, one] - lost[side, two]
-                    losses[side, at] = loss + crossed[side, 1, one] + crossed[side, 0, two]
-                    options[side, at] = split, one, two
+                    at = found[side]
+                    loss = total - lost[begin + one] - lost[begin + two]
+                    losses[side, at] = loss + crossed[1, begin + one] + crossed[0, begin + two]
+                    options[side, at, 0] = split
+                    options[side, at, 1], options[side, at, 2] = one, two
                     found[side] += 1
     return losses[0, : found[0]].min(), losses[1, : found[1]].min()
 

@@ -95,10 +95,10 @@ class BoxSearch:
 
     def _descend(self, nodes: Nodes) -> None:
         self._offer(nodes)  # it is there whatever the limit
-        given, slack, work = (self.table, nodes, self.correct, self.counts), self.slack, np.inf
-        while work >= STEP_WORK:
+        given, slack, more = (self.table, nodes, self.correct, self.counts), self.slack, True
+        while more:
             self._begin_step()
-            _, work = boxes.local_search(*given, slack, self.state, STEP_WORK)
+            _, _, more = boxes.local_search(*given, slack, self.state, STEP_WORK)
             self._offer(nodes)
             slack = 0.0
 

@@ -394,4 +394,5 @@ def _search_few_rows(depth: int, sharp: bool) -> None:
     few = Search(problem, depth)
     if sharp:  # from the start, where other searches turn to it only if a proof is hard
         few.bounds.sharpen()
+        few.sharing = True
     few.run()
