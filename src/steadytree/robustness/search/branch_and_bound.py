@@ -109,8 +109,9 @@ class Search:
                 step = self._ease(step, unit)
                 continue
             self._raise_bound(target)
-            if self.sharing:
-                step = self.value - self.bound
+            if self.sharing:  # half of the gap: beyond the optimum nothing can be closed
+                self._descend()
+                step = max(unit, (self.value - self.bound) / 2)
                 continue
             many = self.bounds.n_listed > MANY_LISTED or self.bounds.n_lists > MANY_LISTS
             if self.bounds.n_listed < FEW_LISTED and not many:
@@ -119,7 +120,7 @@ class Search:
             step = min(2 * step, max(unit, largest / 2))
             self._descend()
             if many and self._sharpen() and self.sharing:
-                step = max(unit, (self.value - self.bound) / 2)  # first half of the gap, then all
+                step = max(unit, (self.value - self.bound) / 2)
 
     def _ease(self, step: float, unit: float) -> float:
         """What to do where lists get too long: better bounds, longer lists, then smaller steps."""

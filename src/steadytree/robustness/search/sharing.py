@@ -11,6 +11,7 @@ from steadytree.robustness.search.problem import Floats
 ROUNDS = 4  # subgradient steps of the shares at the root, for each interval of prices
 ROUNDS_BELOW = 2  # of those at the splits below
 ROUNDS_OF_PAIR = 5  # of all three together, where the splits below the root are given
+MOST_PAIRS = 64  # of an interval, else the target is out of reach
 STEP = 0.5
 CELLS_AT_ONCE = 8  # intervals that are joined as long as that suffices
 
@@ -115,7 +116,9 @@ class SharedRows:
     def _keep_pairs(self, cell: int, price: float, goal: float) -> None:
         """Note which first splits of both sides are left, with shares for each two of them."""
         left, right = (self.shares[path].bound for path in self.paths)
-        for first, second in np.argwhere(left[:, None] + right < goal).tolist():
+        self.open_pairs[:, :, cell] = open_ = left[:, None] + right < goal
+        pairs = np.argwhere(open_)
+        for first, second in pairs.tolist() if len(pairs) <= MOST_PAIRS else ():
             below = self._pair(first, second, price, goal) < goal
             self.open_pairs[first, second, cell] = below
 
