@@ -62,6 +62,8 @@ class Bounds:
         n_intervals, zero = int(np.clip(4 * target, 8, MOST_INTERVALS)), True
         for _ in range(3):
             self._set_intervals(lowest, highest, n_intervals, zero)
+            if lowest >= highest:
+                return
             least = self.least((), self.everyone, self.depth)
             open_ = self.intervals.offset + least < target + self.slack - NEAR
             if not open_.any():
@@ -69,7 +71,7 @@ class Bounds:
             free, others = zero and bool(open_[0]), np.flatnonzero(open_[zero * 1 :])
             prices = np.linspace(lowest, highest, n_intervals + 1)
             if len(others) == 0:
-                lowest, highest, zero = highest, highest, free
+                lowest, zero = highest, free
                 break
             narrowed = prices[others[0]], prices[others[-1] + 1]
             if narrowed[1] - narrowed[0] > 0.7 * (highest - lowest):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -60,11 +61,11 @@ class Search:
         self.most_splits = 2**depth - 1
         self.encoding = np.zeros(2 ** (depth + 1) - 1, np.int32)  # always the most frequent class
         self.encoding[0] = -1 - np.bincount(self.table.label, self.table.weight).argmax()
-        self.value = self._evaluate(self.encoding)
-        self.bound = 0.0
+        self.value, self.bound = self._evaluate(self.encoding), 0.0
         self.bounds = Bounds(problem, depth, self._begin_step, memory / n_threads)
         self.slack = self.bounds.slack
         self.sharing = False  # whether rows count in part on both sides of the splits
+        self.shared: dict[int, tuple[Any, Any]] = {}  # by root: first splits and leaves left open
 
     def run(self, start: Encoding | None = None, bound: float = 0.0) -> Outcome:
         """Improve the tree until it is proven best, a limit is reached, or the user interrupts.
@@ -192,7 +193,7 @@ class Search:
             for split in self.bounds.splits
         ]
         least = np.array([(self.bounds.intervals.offset + bound).min() for bound in bounds])
-        self.shared = {}
+        self.shared.clear()
         if self.sharing and not self._is_shortening:
             least = self._share(bounds, least, self._limit(target) + self.slack)
         roots = np.argsort(least, kind="stable").tolist()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steadytree.robustness._kernels import cost, lists, sharing
-from steadytree.robustness.search.bounds import NEAR, Bounds, Path
+from steadytree.robustness.search.bounds import NEAR, Bounds, Path, Rows
 from steadytree.robustness.search.problem import Floats
 
 ROUNDS = 4  # subgradient steps of the shares at the root, for each interval of prices
@@ -59,7 +59,7 @@ class SharedRows:
         self.open_pairs = np.zeros((shape[0], *shape), bool)
         self.open_leaves = np.zeros((2, shape[1]), bool)
 
-    def close(self, cells: Floats, target: float) -> None:
+    def close(self, cells: Rows, target: float) -> None:
         """Look for intervals, among some, in which no tree is below the target."""
         waiting = [
             (at, min(at + CELLS_AT_ONCE, len(cells))) for at in range(0, len(cells), CELLS_AT_ONCE)
@@ -231,4 +231,4 @@ class SharedRows:
         if not self.intervals.shared:
             return (costs <= self.intervals.limit) * 1.0
         with np.errstate(invalid="ignore"):
-            return np.nan_to_num(np.maximum(0.0, 1.0 - price * costs))
+            return np.asarray(np.nan_to_num(np.maximum(0.0, 1.0 - price * costs)), np.float64)
