@@ -229,6 +229,7 @@ class SharedRows:
     def _rates(self, costs: Floats, price: float) -> Floats:
         """Part of each row that is lost at a cost."""
         if not self.intervals.shared:
-            return (costs <= self.intervals.limit) * 1.0
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.nan_to_num(np.maximum(0.0, 1.0 - price * costs)), np.float64)
+            return np.asarray(costs <= self.intervals.limit, np.float64)
+        known = np.isfinite(costs)
+        rates = np.maximum(0.0, 1.0 - price * np.where(known, costs, 0.0))
+        return np.asarray(rates * known, np.float64)
