@@ -108,6 +108,24 @@ def test_robustness_and_separation_are_those_of_the_functions(found, case):
     assert {k: v for k, v in shown.items() if v is not None} == apart
 
 
+def test_the_search_for_a_robust_tree_is_shown_over_time():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    noise = st.Perturbation(step_cost=1.0, budget=0.1, scope="mean")
+    model = st.RobustTreeClassifier(2, noise, random_state=0).fit(X, y)
+    found = st.report(model, X, y, perturbation=noise, quick=True)
+    search = found.data["robustness"]["search"]
+    assert search["kept"][-1] == search["bound"][-1] == model.objective_
+    assert search["kept"] == sorted(search["kept"])
+    assert search["bound"] == sorted(search["bound"], reverse=True)
+    assert "No tree of this depth keeps more" in found.html
+    model.status_, model.optimality_gap_ = "time limit", 0.25
+    page = st.report(model, X, y, perturbation=noise, quick=True).html
+    assert "The search ended (time limit) with a gap of 25.0 %" in page
+    assert "search" not in st.report(model.tree_, X, y, perturbation=noise).data["robustness"]
+
+
 def test_calibration_and_groups_of_several_classes_are_about_no_single_one(case):
     X, y = case["rows"]
     y = np.where(X["town"] == "Ulm", "unsure", y)

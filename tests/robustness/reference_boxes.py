@@ -139,7 +139,7 @@ def stump_nodes(stump):
     return nodes
 
 
-def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, tree):
+def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, resume, tree):
     """Value of the best tree of two levels for each root; what else is given does not count."""
     table = table._replace(weight=weight)
     stumps = list(every_stump(table))
@@ -275,7 +275,7 @@ def grow(table, tree, v, tilt, correct, counts):
         grow(table, tree, 2 * v, tilt, correct, counts)
 
 
-def local_search(table, tree, correct, counts, slack, state):
+def local_search(table, tree, correct, counts, slack, state, budget):
     """The best value that one other split, or one leaf in place of a node, would give."""
     values = [value_of(table, tree)]
     for v in range(1, len(tree) // 2):
@@ -293,7 +293,7 @@ def local_search(table, tree, correct, counts, slack, state):
 
 def search_trees(table, now, best, values, marks, slack, state, budget):
     """The value of the best tree of at most two levels."""
-    roots = two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None)
+    roots = two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None, None)
     return max(one_level(table, table.weight, 0), *roots.values())
 
 

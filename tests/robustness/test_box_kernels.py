@@ -65,10 +65,12 @@ def test_local_search_ends_where_no_one_change_helps(slack):
         table = twins.random_boxes(rng)
         nodes = twins.random_nodes(rng, table, 3)
         before = twins.value_of(table, nodes)
-        value, work = boxes.local_search(table, nodes, *marks(nodes, table), slack, state(seed))
+        value, work, _ = boxes.local_search(
+            table, nodes, *marks(nodes, table), slack, state(seed), 10**9
+        )
         assert value == pytest.approx(twins.value_of(table, nodes))
         assert value >= before - 1e-9 or slack
-        assert value >= twins.local_search(table, nodes, None, None, 0, None) - 1e-9
+        assert value >= twins.local_search(table, nodes, None, None, 0, None, 0) - 1e-9
         assert work > 0
 
 
@@ -93,8 +95,26 @@ def test_the_search_finds_the_best_of_few_trees_and_never_loses_one():
     assert reached >= 38  # of 40
 
 
+def test_local_search_in_portions_ends_there_too():
+    n_portions = 0
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng)
+        nodes, slack, more = twins.random_nodes(rng, table, 3), 0.5, True
+        random = state(seed)
+        while more:
+            value, _, more = boxes.local_search(
+                table, nodes, *marks(nodes, table), slack, random, 1
+            )
+            n_portions, slack = n_portions + 1, 0.0
+        assert value == pytest.approx(twins.value_of(table, nodes))
+        assert value >= twins.local_search(table, nodes, None, None, 0, None, 0) - 1e-9
+    assert n_portions > 2 * len(SEEDS)
+
+
 @pytest.mark.parametrize("rounds", [1, 4, box_bounds.EXACT_ROUNDS])
 def test_bounds_of_two_levels(rounds):
+    n_resumed = 0
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         table = twins.random_boxes(rng)
@@ -103,25 +123,34 @@ def test_bounds_of_two_levels(rounds):
         levels, tree = np.array([-1e9, -np.inf]), np.full((8, 3), -1)
         sides = box_bounds.side_weights(table, weight)
         given = table, weight, near, sides, levels, 0.0, rounds, 0.0
-        while box_bounds.two_levels(*given, 50, tree) >= 50:  # resumed where it ended
-            pass
-        true = np.array(list(twins.two_levels(*given, 0, tree).values()))
+        resume = np.zeros(2, np.int64)
+        while box_bounds.two_levels(*given, 50, resume, tree) >= 50:  # resumed where it ended
+            n_resumed += resume[0] > 0
+        true = np.array(list(twins.two_levels(*given, 0, resume, tree).values()))
         assert (near >= true - 1e-6).all()
         if rounds == box_bounds.EXACT_ROUNDS:
             assert max(levels) == pytest.approx(true.max())
             own = table._replace(weight=weight)
             assert twins.value_of(own, tree) == pytest.approx(true.max())
+    assert (n_resumed > 2) == (rounds == box_bounds.EXACT_ROUNDS)  # within the pairs of a root
 
 
 def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         table = twins.random_boxes(rng)
-        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None)
+        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None, None)
         for (column, index), most in roots.items():
             share = rng.random(len(table.label))  # of any kind
             given = table, table.weight, column, index
-            value, stumps, _ = box_bounds.close_pair(*given, -1e9, share)
+            value, stumps, _, rest = box_bounds.close_pair(*given, -1e9, share, 0, 10**9)
+            assert rest == 0
+            parts, at = [], 0
+            while not parts or at > 0:  # the same in portions
+                *part, at = box_bounds.close_pair(*given, -1e9, share, at, 2)
+                parts.append(part[0])
+                assert part[2] <= 2 + table.n_classes**2
+            assert max(parts) == pytest.approx(most)
             assert value == pytest.approx(most)
             pair = [stump[1:] for stump in stumps]
             assert twins.value_of(table, twins.pair_nodes(column, index, pair)) == pytest.approx(
@@ -135,7 +164,7 @@ def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
 def test_trees_of_two_splits():
     for seed in SEEDS:
         table = twins.random_boxes(np.random.default_rng(seed), penalty=0.0)
-        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None)
+        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None, None)
         goal, tree, first, found = max(roots.values()), np.full((8, 3), -1), 0, False
         while first < table.n_thresholds.sum() and not found:
             first, found, _ = box_bounds.two_splits(table, goal, first, 30, tree)

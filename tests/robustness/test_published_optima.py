@@ -66,6 +66,7 @@ HARD = {
     ("soybean-small_enc", 4, 0.85): 45,
     ("soybean-small_enc", 4, 0.95): 47,
     ("breast-cancer-ljubljana_enc", 4, 0.95): 221,
+    ("breast-cancer-ljubljana_enc", 4, 0.85): 200,
     ("monks-1", 5, 0.95): 119,
 }
 

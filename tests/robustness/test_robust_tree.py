@@ -174,7 +174,7 @@ def test_sharper_bounds_change_no_optimum(seed, monkeypatch):
         monkeypatch.setattr(search, "MANY_LISTED", dear)
         # lists that are soon too long: better bounds, smaller steps, then longer lists
         monkeypatch.setattr(lists, "FIRST_ROOM", 4 if dear < 0 else 2048)
-        monkeypatch.setattr(bounds, "USUAL_LIST", 10 if dear < 0 else 1_000_000_000)
+        monkeypatch.setattr(bounds, "FIRST_LIST", 1e8 if dear < 0 else 1)
         model = RobustTreeClassifier(depth, noise, n_jobs=1 + seed % 2, random_state=0)
         fits.append(model.fit(X, y))
     assert all(model.proven_ for model in fits)
@@ -377,6 +377,30 @@ def test_a_limit_keeps_the_best_tree_with_a_gap(monkeypatch, limit):
     assert worst * len(y) == pytest.approx(model.objective_)
 
 
+def test_little_memory_ends_a_search_with_the_best_tree_and_a_bound(monkeypatch):
+    X, y, noise = hard_problem()
+    monkeypatch.setattr(lists, "FIRST_ROOM", 4)
+    model = RobustTreeClassifier(4, noise, math.inf, memory_limit=1e-4, random_state=0).fit(X, y)
+    assert (model.proven_, model.status_) == (False, "too many candidates")
+    assert model.majority_ <= model.objective_ < model.bound_ < len(y)
+
+
+def test_noise_is_taken_in_shares_of_the_training_rows():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=60), rng.normal(100, 50, 60), rng.integers(0, 2, 60)])
+    X[0, 1] = 1e6  # mistyped: it does not decide
+    y = (X[:, 0] + X[:, 2] > 0.3).astype(int)
+    stated = Perturbation(radius={"x0": "5 %", "x1": "0.5 sd"})
+    found = RobustTreeClassifier(2, stated, max_nodes=50).fit(X, y)
+    units = stated.scaled_to(X)
+    expected = RobustTreeClassifier(2, units, max_nodes=50).fit(X, y)
+    assert found.perturbation_ == units
+    assert found.tree_.to_dict() == expected.tree_.to_dict()
+    assert found.objective_ == pytest.approx(
+        len(y) * certify(found, X, y, units).worst_case_accuracy
+    )
+
+
 @pytest.mark.parametrize("scope", ["row", "mean"])
 def test_a_bound_is_there_before_any_step(scope):
     X, y = np.repeat(np.arange(4), 5)[:, None], [0, 0, 0, 0, 1] * 2 + [0, 1, 1, 1, 1] * 2
@@ -516,6 +540,12 @@ def test_declared_cuts_are_the_only_ones():
         ),
         ({"cuts": {"x0": ["a"]}}, ValueError, "cuts of 'x0' must be a list of numbers"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be None, -1 or a number"),
+        ({"memory_limit": 0}, ValueError, "memory_limit must be a number above 0, got 0"),
+        (
+            {"perturbation": Perturbation(radius=0.1, one_hot=[["x0", "x1"]])},
+            ValueError,
+            "only certify takes a perturbation with change_cost, one_hot or together",
+        ),
         ({"max_depth": 0}, ValueError, "max_depth"),
         (
             {"perturbation": Perturbation(radius=1, whole=["x0"])},

@@ -191,7 +191,19 @@ def build_robustness(
             }
             for example in found.counterexamples(MOST_ATTACKS)
         ],
+        **_search(model),
     }
+
+
+def _search(model: Any) -> dict[str, Any]:
+    """How the search for a robust tree went: rows kept by the best tree, and by any at most."""
+    steps = getattr(model, "history_", None)
+    if not steps or not hasattr(model, "optimality_gap_"):
+        return {}
+    total = model.objective_ + steps[-1].incumbent
+    found = [(float(s.seconds), total - s.incumbent, total - s.bound) for s in steps]
+    shown = dict(zip(("seconds", "kept", "bound"), zip(*found, strict=True), strict=True))
+    return {"search": {**plain(shown), "gap": model.optimality_gap_, "status": model.status_}}
 
 
 def _noise(X: Any, options: ReportOptions) -> Perturbation | None:

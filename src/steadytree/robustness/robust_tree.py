@@ -31,6 +31,7 @@ PARAMETERS: Parameters = {
     "regularisation": Real(least=0, below=1, also=("auto",)),
     "time_limit": Real(above=0),
     "clock": OneOf("wall", "cpu"),
+    "memory_limit": Real(above=0),
     "max_nodes": Integer(1, also=(None,)),
     "perturbation": Instance(Perturbation, "a Perturbation"),
     "solver": OneOf("search", "mio"),
@@ -60,7 +61,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     max_depth : int, default=3
         Most splits from root to leaf, 1 to 8.
     perturbation : Perturbation, optional
-        With a budget. By default nothing moves.
+        With a budget. Shares ("5 %") and standard deviations are those of the training rows. By
+        default nothing moves.
     time_limit : float, default=60
         Seconds after which the best tree so far is kept; compiling, which takes a while once after
         installation, does not count.
@@ -97,6 +99,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Weights of classes, multiplied with those of the rows.
     clock : {"wall", "cpu"}, default="wall"
         Whether `time_limit` counts seconds of the clock on the wall, or of this process at work.
+    memory_limit : float, default=3000
+        Megabytes that the lists and bounds of the exact search may take, beside the data and the
+        program itself. Where they would take more, the search ends with "too many candidates".
 
     Attributes
     ----------
@@ -113,6 +118,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         where nothing lowers the bound further.
     history_ : list of Progress
         Robust loss of the best tree and its bound, whenever either improved.
+    perturbation_ : Perturbation
+        The perturbation in the columns' own units.
     regularisation_ : float
         R, as given or chosen.
     is_shortest_ : bool
@@ -155,6 +162,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         max_nodes=None,
         class_weight=None,
         clock="wall",
+        memory_limit=3000,
     ):
         self.max_depth = max_depth
         self.perturbation = perturbation
@@ -170,6 +178,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.max_nodes = max_nodes
         self.class_weight = class_weight
         self.clock = clock
+        self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RobustTreeClassifier":
         """Find the tree.
@@ -194,6 +203,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         space = FeatureSpace.observe(data)
         values = np.asarray(space.encode(data), np.float64)
         noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
+        noise = self.perturbation_ = noise.scaled_to(data)
         moves = noise.moves(space.typed_like(data, fitted=True))
         check_integers(noise, space, values)
         weights = np.ones(len(values)) if data.weights is None else data.weights
@@ -267,7 +277,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         else:
             load_loops(depth)
             limit, threads = limit or self._limit(), effective_n_jobs(self.n_jobs)
-            search = Search(problem, depth, limit, self._seed(), self._report, threads)
+            memory = 1e6 * self.memory_limit
+            search = Search(problem, depth, limit, self._seed(), self._report, threads, memory)
             outcome = search.run(start, bound)
         self.n_questions_ = len(problem.splits)
         form = self.space_, problem.splits, outcome.encoding

@@ -238,12 +238,11 @@ def usual_procedures(greedy: Any, settings: list[Settings], space: FeatureSpace)
     steady = [Procedure(SteadyTreeClassifier(), {"max_leaf_nodes": n}) for n in STEADY_LEAVES]
     found = [steady[0], *(Procedure(greedy, one) for one in settings), *steady[1:]]
     numbers = [c for c in space if not c.is_categorical and c.kind != "binary"]
-    radius = {column.name: NOISE_SHARE * (column.high - column.low) for column in numbers}
     n_splits = sum(5 if c in numbers else max(len(c.categories), 1) for c in space)
-    if radius and n_splits <= MOST_SPLITS:
+    if numbers and n_splits <= MOST_SPLITS:
         from steadytree.robustness.robust_tree import RobustTreeClassifier  # and its search
 
-        noise = Perturbation(radius=radius)
+        noise = Perturbation(radius=f"{100 * NOISE_SHARE:g} %")  # of the rows of each fit
         robust = RobustTreeClassifier(2, noise, math.inf, n_thresholds=5, max_nodes=ROBUST_NODES)
         found.append(Procedure(robust, {}))
     return found

@@ -39,6 +39,18 @@ def _certified(name: str, found: dict[str, Any], most: float, colour: int = 0) -
     return Series(name, x, y, steps=True, colour=colour)
 
 
+def search_curve(search: dict[str, Any]) -> Markup:
+    """What the best tree kept, and what no tree exceeds, over the seconds of a search."""
+    seconds, most = search["seconds"], max(*search["seconds"], 1e-3)
+    lines = [("best tree", search["kept"], 0), ("no tree keeps more", search["bound"], GREY)]
+    series = [
+        Series(name, (*seconds, most), (*values, values[-1]), steps=True, colour=colour)
+        for name, values, colour in lines
+    ]
+    up = Axis.over([*search["kept"], *search["bound"]], "weight kept correct")
+    return frame_picture(curve(series, Axis.over([0.0, most], "seconds"), up), "Search")
+
+
 def separation_curve(separation: dict[str, Any]) -> Markup:
     """Share of rows whose nearest row of another class is at least so far away."""
     x, y = separation["nearest_other_class"], separation["share"]

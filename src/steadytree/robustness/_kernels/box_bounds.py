@@ -114,33 +114,46 @@ def pair_bound(table, weight, column, index, goal, rounds, share):
 
 
 @kernel
-def close_pair(table, weight, column, index, goal, share):
+def leaf_pairs(table, weight, sides, worth, least, value):
+    """The best pair above `value` with a leaf on the left that is worth more than `least`."""
+    none, tried = (0.0, -1, 0, 0, 0), 0
+    best = none, none
+    for label in range(worth.shape[0]):
+        if worth[label] > least + ROUNDING:
+            first = (worth[label], -1, 0, label, label)
+            second = best_partner(table, weight, sides[1], sides[0], first, 0)
+            found = pair_value(table, weight, sides[0], sides[1], (first, second))
+            tried += 1
+            if found > value + ROUNDING:
+                value, best = found, (first, second)
+    return value, best, tried
+
+
+@kernel
+def close_pair(table, weight, column, index, goal, share, start, budget):
     """The best tree of two levels with the given root, where one is above `goal`, by enumeration.
 
     Of a pair above the goal the left stump is, under shared weights, worth more than the goal less
-    the best right one: such stumps are listed, each with its best partner. Returns value, stumps
-    and the number of partners looked for.
+    the best right one: such stumps are listed, each with its best partner, until `budget` partners
+    were looked for. Leaves come first, then thresholds in order; those before `start` are left out.
+    Returns value, stumps, the number of partners, and where to go on, 0 at the end.
     """
     left, right = sides_of(table, column, index)
     own = np.empty((2, weight.shape[0]))
     shared_weights(weight, left, right, share, own)
     penalty, n_classes = table.penalty, table.n_classes
     least = goal + penalty - one_level(table, own[1], 0)[0]
-    none = (0.0, -1, 0, 0, 0)
-    value, best, tried = goal, (none, none), 0
     totals = np.zeros(n_classes)
     for row in np.flatnonzero(own[0] > 0.0):
         totals[table.label[row]] += own[0, row]
-    for one in range(n_classes):  # leaves, then splits
-        if totals[one] > least + ROUNDING:
-            first = (totals[one], -1, 0, one, one)
-            second = best_partner(table, weight, right, left, first, 0)
-            found, tried = pair_value(table, weight, left, right, (first, second)), tried + 1
-            if found > value + ROUNDING:
-                value, best = found, (first, second)
-    rows = np.flatnonzero(own[0] > 0.0)
+    worth = totals if start == 0 else np.full(n_classes, -np.inf)
+    value, best, tried = leaf_pairs(table, weight, (left, right), worth, least, goal)
+    rows, position = np.flatnonzero(own[0] > 0.0), 0
     for other in range(table.n_thresholds.shape[0]):
         size = table.n_thresholds[other]
+        if position + size < start:
+            position += size
+            continue
         left_sum, right_sum = np.zeros((size + 1, n_classes)), np.zeros((size + 1, n_classes))
         for row in rows:
             left_sum[table.left_from[other, row], table.label[row]] += own[0, row]
@@ -149,6 +162,11 @@ def close_pair(table, weight, column, index, goal, share):
         for k in range(size):
             on_left += left_sum[k]
             on_right -= right_sum[k]
+            position += 1
+            if position < start:
+                continue
+            if tried >= budget:
+                return value, best, tried, position
             for one in range(n_classes):
                 for two in range(n_classes):
                     worth = on_left[one] + on_right[two] - penalty
@@ -160,7 +178,7 @@ def close_pair(table, weight, column, index, goal, share):
                     tried += 1
                     if found > value + ROUNDING:
                         value, best = found, (first, second)
-    return value, best, tried
+    return value, best, tried, 0
 
 
 @kernel
@@ -260,23 +278,26 @@ def put_pair(tree, column, index, stumps):
 
 
 @kernel
-def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, tree):
+def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, resume, tree):
     """Search trees of two levels, roots by falling bound; it can be resumed where it ended.
 
     near holds a bound for each (column, threshold) as root, sides (2, n_roots) one for each side of
     it at half shares (at first `side_weights`); both are lowered. levels (2,) is what is
     known to be reached, and the largest bound that was not lowered further; a tree (8, 3) above the
     former is put into `tree`. Ends once no bound exceeds both by more than `room`, or `budget` work
-    is spent. With EXACT_ROUNDS each root is settled; with fewer, bounds are all that is looked for,
-    and the pair that gives the largest is put into `tree`. Values are multiples of `unit` where
-    that is above 0. Returns the work.
+    is spent; resume (2,), at first 0, is where it stopped. With EXACT_ROUNDS each root is settled;
+    with fewer, bounds are all that is looked for, and the pair that gives the largest is put into
+    `tree`. Values are multiples of `unit` where that is above 0. Returns the work.
     """
     ends, work, share = np.cumsum(table.n_thresholds), 0, np.empty(weight.shape[0])
     scan = np.count_nonzero(weight) * table.n_thresholds.shape[0] + ends[-1]
     while work < budget and near.shape[0] > 0:
         if near.max() <= max(levels[0], levels[1]) + room + ROUNDING:
             break
-        pick = widest_top(near)
+        pick, begin = widest_top(near), 0
+        if resume[0] > 0 and near[resume[0] - 1] > levels[0] + ROUNDING:
+            pick, begin = resume[0] - 1, resume[1]
+        resume[:] = 0
         column = np.searchsorted(ends, pick, side="right")
         start = ends[column] - table.n_thresholds[column]
         index = pick - start
@@ -292,11 +313,19 @@ def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, t
         if rounds < EXACT_ROUNDS and bound > levels[1]:
             put_pair(tree, column, index, stumps)
         elif rounds >= EXACT_ROUNDS and bound > levels[0] + ROUNDING:
-            value, stumps, tried = close_pair(table, weight, column, index, levels[0], share)
-            bound, work = value, work + (2 + tried) * scan
+            most = 1 + max(0, budget - work) // scan
+            value, stumps, tried, rest = close_pair(
+                table, weight, column, index, levels[0], share, begin, most
+            )
+            work += (2 + tried) * scan
             if value > levels[0] + ROUNDING:
                 levels[0] = value
                 put_pair(tree, column, index, stumps)
+            if rest > 0:
+                resume[0], resume[1] = pick + 1, rest
+                near[pick] = min(near[pick], bound)
+                continue
+            bound = value
         levels[1] = max(levels[1], bound)
         near[pick] = min(near[pick], bound)
         own = near[start : ends[column]]

@@ -13,6 +13,7 @@ import numpy as np
 from steadytree._base.jit import kernel
 
 COLUMN, INDEX, LABEL = 0, 1, 2
+UNLIMITED = 2**62  # work
 ROUNDING = 1e-7  # sums of weights that differ by less are equal
 REGROWN = 0.5  # share of kicks after which the node's sub-trees are grown anew
 RESTARTED = 0.025  # share of failures after which the search goes back to the best tree
@@ -295,15 +296,16 @@ def next_random(state):
 
 
 @kernel
-def local_search(table, tree, correct, counts, slack, state):
-    """Sweep over the nodes until none can be improved; returns the tree's value and the work.
+def local_search(table, tree, correct, counts, slack, state, budget):
+    """Sweep over the nodes until none can be improved, or `budget` work is spent.
 
-    The first sweep may lose up to `slack` at each node, to leave plateaus.
+    The first sweep may lose up to `slack` at each node, to leave plateaus. Returns the tree's
+    value, the work, and whether there is more to do.
     """
     m, p = tree.shape[0] // 2, table.n_thresholds.shape[0]
     value, work = mark_rows(table, tree, correct, counts), 0
     order, more = np.arange(1, m), True
-    while more:
+    while more and work < budget:
         more = slack > 0.0
         for last in range(m - 2, 0, -1):
             other = int(next_random(state) * (last + 1))
@@ -320,7 +322,7 @@ def local_search(table, tree, correct, counts, slack, state):
                 work += 2 * m * table.label.shape[0]
                 more = more or gain > ROUNDING
         slack = 0.0
-    return value, work
+    return value, work, more
 
 
 @kernel
@@ -383,7 +385,7 @@ def search_trees(table, now, best, values, marks, slack, state, budget):
                 tree[child, COLUMN] = -1
             work += grow(table, tree, 2 * v, tilt, correct, counts)
             work += grow(table, tree, 2 * v + 1, tilt, correct, counts)
-        value, cost = local_search(table, tree, correct, counts, slack, state)
+        value, cost, _ = local_search(table, tree, correct, counts, slack, state, UNLIMITED)
         work += cost
         worse = -np.log(1.0 - next_random(state)) * slack
         if value > values[1] + ROUNDING:

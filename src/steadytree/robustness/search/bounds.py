@@ -14,16 +14,26 @@ Rows = NDArray[np.int64]
 Path = tuple[tuple[int, int], ...]  # splits with the side taken, 0 being left
 NEAR = 1e-9  # bounds this close to a target reach it
 MOST_INTERVALS = 96
-LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
-USUAL_LIST = LARGEST_LIST // 8
+MEMORY = 3_000_000_000  # bytes that lists, bounds and shares may take together, if not told
+LIST_SHARE = 3  # one list at most: those of both sides are held at once, and one that grows
+FIRST_LIST = 8  # of that, until better bounds were tried
 FEW_SPLITS = 150
+TINY = 1e-15  # a price so low that no sum of losses differs from that at 0 by as much as NEAR
+WHOLE = 1.0 - 1e-6  # at price 0 whole rows are lost: a bound above 79 is one of 80
 
 
 class Bounds:
     """Least losses of regions under the present intervals; `begin_step` is called before work."""
 
-    def __init__(self, problem: Problem, depth: int, begin_step: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        depth: int,
+        begin_step: Callable[[], None],
+        memory: float = MEMORY,
+    ) -> None:
         self.problem, self.depth, self.begin_step = problem, depth, begin_step
+        self.memory = memory
         self.table, self.penalty = problem.table, problem.penalty
         self.splits = range(len(problem.splits))
         self.everyone = np.arange(len(self.table.label))
@@ -32,7 +42,9 @@ class Bounds:
         self.intervals: PriceIntervals = problem.intervals(0.0, 1.0, 1)
         self.known: dict[tuple[int, int, Path], Floats] = {}  # of regions with -depth, of splits
         self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
-        self.largest_list = USUAL_LIST  # bytes beyond which something else is tried first
+        self.n_lists = 0  # lists that had to be made
+        # bytes beyond which something else is tried first
+        self.largest_list = memory / LIST_SHARE / FIRST_LIST
         self.exact = False  # whether two levels of splits are priced with all their leaves
 
     def choose_intervals(self, target: float) -> None:
@@ -46,24 +58,59 @@ class Bounds:
         if not self.problem.shared:
             self._set_intervals(0.0, 1.0, 1)
             return
-        lowest, highest = 0.0, (target + self.slack) / self.problem.limit
-        n_intervals = int(np.clip(4 * target, 8, MOST_INTERVALS))
+        lowest, highest = self._least_price(), (target + self.slack) / self.problem.limit
+        n_intervals, zero = int(np.clip(4 * target, 8, MOST_INTERVALS)), True
         for _ in range(3):
-            self._set_intervals(lowest, highest, n_intervals)
-            least = self.least((), self.everyone, self.depth)
-            open_ = np.flatnonzero(self.intervals.offset + least < target + self.slack - NEAR)
-            if len(open_) == 0:
+            self._set_intervals(lowest, highest, n_intervals, zero)
+            if lowest >= highest:
                 return
+            least = self.least((), self.everyone, self.depth)
+            open_ = self.intervals.offset + least < target + self.slack - NEAR
+            if not open_.any():
+                return
+            free, others = zero and bool(open_[0]), np.flatnonzero(open_[zero * 1 :])
             prices = np.linspace(lowest, highest, n_intervals + 1)
-            narrowed = prices[open_[0]], prices[open_[-1] + 1]
+            if len(others) == 0:
+                lowest, zero = highest, free
+                break
+            narrowed = prices[others[0]], prices[others[-1] + 1]
             if narrowed[1] - narrowed[0] > 0.7 * (highest - lowest):
                 return
-            lowest, highest = narrowed
-        self._set_intervals(lowest, highest, n_intervals)
+            (lowest, highest), zero = narrowed, free
+        self._set_intervals(lowest, highest, n_intervals, zero)
 
-    def _set_intervals(self, lowest: float, highest: float, n_intervals: int) -> None:
-        self.intervals = self.problem.intervals(lowest, highest, n_intervals)
+    def _least_price(self) -> float:
+        """The least price above 0 that a worst perturbation can have: one over the largest cost."""
+        # the least over prices lies where a row is just worth its cost, or at 0
+        table, largest = self.table, np.zeros(len(self.problem.space))
+        for split, costs in enumerate(np.maximum(table.left_cost, table.right_cost)):
+            found = costs[np.isfinite(costs)].max(initial=0.0)
+            largest[table.feature[split]] = max(largest[table.feature[split]], found)
+        highest = np.sort(largest)[::-1][: 1 if table.largest else self.depth].sum()
+        return float((1.0 - NEAR) / highest) if highest > 0.0 else np.inf
+
+    def _set_intervals(
+        self, lowest: float, highest: float, n_intervals: int, zero: bool = False
+    ) -> None:
+        """Even intervals between two prices, and one for the price 0 alone."""
         self.known = {}
+        parts = []
+        if zero:
+            none = self.problem.intervals(0.0, TINY, 1)
+            whole = self.problem.integer and self.penalty == 0
+            parts.append(none._replace(offset=none.offset + (WHOLE if whole else 0.0)))
+        if lowest < highest or not zero:
+            parts.append(self.problem.intervals(lowest, highest, n_intervals))
+        first, last = parts[0], parts[-1]
+        self.intervals = (
+            last
+            if len(parts) == 1
+            else last._replace(
+                offset=np.concatenate([first.offset, last.offset]),
+                slope=np.concatenate([first.slope, last.slope]),
+                cross=np.concatenate([first.cross, last.cross], axis=2),
+            )
+        )
 
     def of_all(self) -> float:
         """What every tree must lose."""
@@ -92,6 +139,8 @@ class Bounds:
             bound[:] = cost.leaf_loss(rows, self.table)
             for found in self.of_splits(path, rows, depth, most):
                 np.minimum(bound, found, out=bound)
+        if len(self.known) * bound.nbytes > self.memory / 4:
+            self.known.clear()  # they are found again where needed
         self.known[key] = bound
         return bound
 
@@ -106,6 +155,11 @@ class Bounds:
         if depth == self.depth - 1 and len(self.splits) <= FEW_SPLITS:  # few enough to keep
             self.known[key] = found
         return found
+
+    def lengthen(self) -> bool:
+        """Allow lists as long as memory does; False where they are already."""
+        before, self.largest_list = self.largest_list, self.memory / LIST_SHARE
+        return before < self.largest_list
 
     def sharpen(self) -> None:
         """Price two levels of splits exactly from now on: expensive, and much higher bounds."""

@@ -102,10 +102,10 @@ class BoxProof:
         if depth == 2:
             levels[1], sides = stump, box_bounds.side_weights(table, table.weight)
             given = table, table.weight, near, sides, levels, room, min(rounds, EXACT_ROUNDS - 1)
-            work = STEP_WORK
+            work, resume = STEP_WORK, np.zeros(2, np.int64)
             while work >= STEP_WORK:
                 self.begin_step()
-                work = box_bounds.two_levels(*given, 0.0, STEP_WORK, tree)
+                work = box_bounds.two_levels(*given, 0.0, STEP_WORK, resume, tree)
             marks = np.zeros((2, len(tree), len(rows)), bool)
             boxes.mark_rows(table, tree, marks[0], marks[1])
             kept[rows] = marks[0, 1]

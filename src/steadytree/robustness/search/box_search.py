@@ -77,11 +77,8 @@ class BoxSearch:
         if self.depth == 1 or self.table.n_classes < 2:
             return
         if start is not None:
-            self._offer(start)
             self._descend(start.copy())
         for tilt in TILTS:
-            if tilt > 0.0:  # a greedy tree is there whatever the limit
-                self._begin_step()
             nodes = empty_tree(self.depth, self.label)
             boxes.grow(self.table, nodes, 1, tilt, self.correct, self.counts)
             self._descend(nodes)
@@ -97,8 +94,13 @@ class BoxSearch:
             self._prove_deep()
 
     def _descend(self, nodes: Nodes) -> None:
-        boxes.local_search(self.table, nodes, self.correct, self.counts, self.slack, self.state)
-        self._offer(nodes)
+        self._offer(nodes)  # it is there whatever the limit
+        given, slack, more = (self.table, nodes, self.correct, self.counts), self.slack, True
+        while more:
+            self._begin_step()
+            _, _, more = boxes.local_search(*given, slack, self.state, STEP_WORK)
+            self._offer(nodes)
+            slack = 0.0
 
     def kick(self, budget: float) -> None:
         """Local search from kicked trees, and better sub-trees of two levels in between."""
@@ -130,7 +132,7 @@ class BoxSearch:
         levels, small, unit = np.array([known, -np.inf]), empty_tree(2), self.problem.unit
         sides = box_bounds.side_weights(table, table.weight)
         given = table, table.weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
-        work = box_bounds.two_levels(*given, STEP_WORK, small)
+        work = box_bounds.two_levels(*given, STEP_WORK, np.zeros(2, np.int64), small)
         if levels[0] > known + ROUNDING:
             tree = self.nodes.copy()
             tree[v], tree[2 * v : 2 * v + 2], tree[4 * v : 4 * v + 4] = (
@@ -147,9 +149,10 @@ class BoxSearch:
         levels, small, weight = np.array([self.value, -np.inf]), empty_tree(2), self.table.weight
         sides = box_bounds.side_weights(self.table, weight)
         given = self.table, weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
+        resume = np.zeros(2, np.int64)
         while near.max(initial=-np.inf) > levels[0] + ROUNDING:
             self._begin_step()
-            box_bounds.two_levels(*given, STEP_WORK, small)
+            box_bounds.two_levels(*given, STEP_WORK, resume, small)
             if levels[0] > self.value + ROUNDING:
                 self._offer(small)
             self._lower(float(max(levels[0], near.max())))

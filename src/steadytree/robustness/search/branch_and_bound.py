@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.robustness._kernels import cost, pairs, search
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.search.bounds import LARGEST_LIST, NEAR, Bounds, divisions
+from steadytree.robustness.search.bounds import MEMORY, NEAR, Bounds, divisions
 from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Problem
+from steadytree.robustness.search.sharing import SharedRows, can_share
 from steadytree.robustness.search.subtrees import Lists, SubTrees, TooExpensive, random_encoding
 
 FEW_LISTED = 50  # sub-trees of an inexpensive step
 MANY_LISTED = 2000  # sub-trees of a step so expensive that better bounds pay
+MANY_LISTS = 100  # lists of such a step, be they empty
 ROUNDING = 1e-7  # values that differ by less are equal
 
 
@@ -46,6 +49,7 @@ class Search:
         seed: int = 0,
         progress: Callable[[Progress], None] | None = None,
         n_threads: int = 1,
+        memory: float = MEMORY,
     ) -> None:
         self.problem, self.depth, self.n_threads = problem, depth, n_threads
         self.table, self.penalty = problem.table, problem.penalty
@@ -57,10 +61,11 @@ class Search:
         self.most_splits = 2**depth - 1
         self.encoding = np.zeros(2 ** (depth + 1) - 1, np.int32)  # always the most frequent class
         self.encoding[0] = -1 - np.bincount(self.table.label, self.table.weight).argmax()
-        self.value = self._evaluate(self.encoding)
-        self.bound = 0.0
-        self.bounds = Bounds(problem, depth, self._begin_step)
+        self.value, self.bound = self._evaluate(self.encoding), 0.0
+        self.bounds = Bounds(problem, depth, self._begin_step, memory / n_threads)
         self.slack = self.bounds.slack
+        self.sharing = False  # whether rows count in part on both sides of the splits
+        self.shared: dict[int, tuple[Any, Any]] = {}  # by root: first splits and leaves left open
 
     def run(self, start: Encoding | None = None, bound: float = 0.0) -> Outcome:
         """Improve the tree until it is proven best, a limit is reached, or the user interrupts.
@@ -96,7 +101,8 @@ class Search:
         step, largest = unit, unit * max(1, len(self.everyone) // 120)
         while self.bound < self.value - ROUNDING:
             start = math.floor(self.bound + ROUNDING) if self.counted else self.bound
-            target, self.bounds.n_listed = min(self.value, start + step), 0
+            target = min(self.value, start + (math.floor(step) if self.counted else step))
+            self.bounds.n_listed = self.bounds.n_lists = 0
             try:
                 if self._search_below(target):
                     return
@@ -104,13 +110,18 @@ class Search:
                 step = self._ease(step, unit)
                 continue
             self._raise_bound(target)
-            if self.bounds.n_listed < FEW_LISTED:
+            if self.sharing:  # half of the gap: beyond the optimum nothing can be closed
+                self._descend()
+                step = max(unit, (self.value - self.bound) / 2)
+                continue
+            many = self.bounds.n_listed > MANY_LISTED or self.bounds.n_lists > MANY_LISTS
+            if self.bounds.n_listed < FEW_LISTED and not many:
                 step = min(2 * step, largest)
                 continue
             step = min(2 * step, max(unit, largest / 2))
             self._descend()
-            if self.bounds.n_listed > MANY_LISTED:
-                self._sharpen()
+            if many and self._sharpen() and self.sharing:
+                step = max(unit, (self.value - self.bound) / 2)
 
     def _ease(self, step: float, unit: float) -> float:
         """What to do where lists get too long: better bounds, longer lists, then smaller steps."""
@@ -118,8 +129,7 @@ class Search:
         self._descend()
         if self._sharpen():
             return step
-        if self.bounds.largest_list < LARGEST_LIST:
-            self.bounds.largest_list = LARGEST_LIST
+        if self.bounds.lengthen():
             return step
         if step <= unit:
             raise Stop("too many candidates")
@@ -127,6 +137,10 @@ class Search:
 
     def _sharpen(self) -> bool:
         """Turn to better bounds; False where they are in use, or there are none."""
+        # at depth 3 two levels are priced exactly first: that is inexpensive there
+        if can_share(self.bounds) and not self.sharing and (self.depth > 3 or self.bounds.exact):
+            self.sharing = True
+            return True
         if self.bounds.exact or self.depth < 3:
             return False
         self.bounds.sharpen()
@@ -146,7 +160,7 @@ class Search:
         try:  # what was proven stays so
             # the old intervals hold the prices of better trees only
             self.bounds.choose_intervals(self.value + 1)
-            self.bounds.largest_list = LARGEST_LIST
+            self.bounds.lengthen()
             for self.most_splits in range(1, n_splits):
                 if self._search_below(self.value + 1):
                     return True
@@ -179,6 +193,9 @@ class Search:
             for split in self.bounds.splits
         ]
         least = np.array([(self.bounds.intervals.offset + bound).min() for bound in bounds])
+        self.shared.clear()
+        if self.sharing and not self._is_shortening:
+            least = self._share(bounds, least, self._limit(target) + self.slack)
         roots = np.argsort(least, kind="stable").tolist()
         for first in range(0, len(roots), self.n_threads):
             limit = self._limit(target)
@@ -186,6 +203,18 @@ class Search:
             promising = [split for split in batch if least[split] < limit + self.slack]
             for encodings in self._side_by_side(promising, bounds, limit):
                 yield from encodings
+
+    def _share(self, bounds: list[Floats], least: Floats, target: float) -> Floats:
+        """Raise the bounds of roots below the target, as far as needed, by sharing rows."""
+        offset = self.bounds.intervals.offset
+        for split in np.flatnonzero(least < target).tolist():
+            shared = SharedRows(self.bounds, split)
+            shared.close(np.flatnonzero(offset + bounds[split] < target), target)
+            bounds[split] = np.maximum(bounds[split], shared.of_root)
+            self.shared[split] = shared.open_pairs, shared.open_leaves
+        raised = np.array([(offset + bound).min() for bound in bounds])
+        self._raise_bound(min(target, float(raised.min())) - self.slack)
+        return raised
 
     def _side_by_side(
         self, roots: list[int], bounds: list[Floats], limit: float
@@ -206,7 +235,8 @@ class Search:
         lists = self._focused(bound, limit + self.slack)
         if lists is None:
             return
-        if self.bounds.exact and self.depth > 3 and not self._is_shortening:
+        sharp = self.bounds.exact or self.sharing
+        if sharp and self.depth > 3 and not self._is_shortening:
             yield from self._rooted_in_three(split, limit)
             return
         for most in divisions(self.depth, self.most_splits):
@@ -230,13 +260,17 @@ class Search:
             for k in (0, 1)
         ]
         full = 2**depth - 1
-        for most in ((0, full), (full, 0)):
+        every = np.ones((1, 1, 1), bool), np.ones((2, 1), bool)
+        open_pairs, open_leaves = self.shared.get(split, every)
+        for leaf, most in enumerate(((0, full), (full, 0))):
             bound = bounds.of_split((), self.everyone, split, self.depth, 1 + full)
+            bound = np.where(open_leaves[leaf], bound, np.inf)
             lists = self._focused(bound, limit + self.slack)
             if lists is not None:
                 yield from self._divided(lists, split, most, limit)
         for left in bounds.splits:
-            both = self.penalty + least[0][left] + least[1]
+            open_ = open_pairs[left % len(open_pairs)]
+            both = np.where(open_, self.penalty + least[0][left] + least[1], np.inf)
             least_sum = (bounds.intervals.offset + both).min(axis=1)
             for right in np.flatnonzero(least_sum < limit + self.slack).tolist():
                 now = min(limit, self._limit(limit))
@@ -362,4 +396,5 @@ def _search_few_rows(depth: int, sharp: bool) -> None:
     few = Search(problem, depth)
     if sharp:  # from the start, where other searches turn to it only if a proof is hard
         few.bounds.sharpen()
+        few.sharing = True
     few.run()

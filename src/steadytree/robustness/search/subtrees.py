@@ -262,6 +262,7 @@ class Lists:
     def _filled(self, width: int, fill: Callable[[tuple[Any, ...]], int]) -> SubTrees:
         """What `fill` puts into arrays, which are made larger until they hold it."""
         found = self._none(width, FIRST_ROOM)
+        self.bounds.n_lists += 1
         while True:
             self.bounds.begin_step()
             count = fill(found.arrays)
