@@ -39,7 +39,9 @@ def build_diff(changes: TreeChanges) -> dict[str, Any]:
     trees = {"old": old, "new": new}
     reached = {side: _rows_at_nodes(tree, changes, side) for side, tree in trees.items()}
     numbers = {side: _leaf_numbers(tree) for side, tree in trees.items()}
-    data, deepest = changes.to_dict(), _deepest(changes.nodes)
+    data = changes.to_dict()
+    above = np.cumsum(np.bincount([node.depth for node in changes.nodes])[: DEEPEST + 1])
+    deepest = max(int(np.searchsorted(above, MOST_POSITIONS, side="right")) - 1, 0)
     nodes = [
         _node(changes, index, node, reached, numbers)
         for index, node in enumerate(changes.nodes)
@@ -66,12 +68,6 @@ def build_diff(changes: TreeChanges) -> dict[str, Any]:
         "n_nodes": len(changes.nodes),
         "rows": rows,
     }
-
-
-def _deepest(nodes: Sequence[NodeChange]) -> int:
-    """The last level that is shown."""
-    below = np.cumsum(np.bincount([node.depth for node in nodes])[: DEEPEST + 1])
-    return max(int(np.searchsorted(below, MOST_POSITIONS, side="right")) - 1, 0)
 
 
 def _describe_moves(changes: Sequence[NodeChange], nodes: list[dict[str, Any]]) -> None:
