@@ -128,7 +128,8 @@ def several(schema, epsilon, method, k=4, skew=None, **more):
         with tempfile.TemporaryDirectory() as folder:
             holders = [
                 Holder(f"h{j}", schema, X[part == j], y[part == j],
-                       Ledger(f"{folder}/{j}", epsilon), testing_seed=1_000 * seed + j)
+                       Ledger(f"{folder}/{j}", epsilon, more.get("delta", 0.0)),
+                       testing_seed=1_000 * seed + j)
                 for j in range(k)
             ]  # fmt: skip
             model = Coordinator(holders, schema, epsilon, method, testing_seed=seed, **more)

@@ -387,7 +387,7 @@ def test_shares_of_masked_sums_grow_with_the_rows_of_a_person(tmp_path, monkeypa
     seen = []
 
     def share(exact, rho, noise, rows_counted, n_honest):
-        seen.append(rows_counted)
+        seen.append((rows_counted, n_honest))
         return exact
 
     monkeypatch.setattr(holder_module, "release_share", share)
@@ -398,7 +398,8 @@ def test_shares_of_masked_sums_grow_with_the_rows_of_a_person(tmp_path, monkeypa
         monkeypatch.setattr(one.sums, "take", lambda request, private, vector: vector())
         candidates = SplitTable.declared(SCHEMA.space, 4)
         one._numbers(request, candidates, [from_numbers((-1,), 9)])
-    assert seen == [3, 27]  # three columns; the square of the l2 sensitivity
+    # three columns, the square of the l2 sensitivity; and noise that two of three make up
+    assert seen == [(3, 2), (27, 2)]
 
 
 def test_too_many_rows_of_a_person_for_an_epsilon_are_refused_before_paying(tmp_path):
