@@ -33,6 +33,9 @@ def test_the_price_of_every_tree_lies_in_an_interval_that_bounds_its_loss():
             encoding = cases.random_encoding(case, table, depth)
             cases.tree_costs(encoding, depth, table, costs)
             lost = cases.robust_loss(costs, table.weight, problem.limit, True, problem.integer)
+            # whatever the budget, no row has a lower price than the least one
+            paid = costs[np.isfinite(costs) & (costs > 0.0)]
+            assert (paid * bounds._least_price() < 1.0).all()
             price, value = worst_price(costs, table.weight, problem.limit)
             assert lost <= value + 1e-6 < lost + 1.0 + 2e-6
             cell = 0 if price == 0.0 else 1 + int(np.argmax(intervals.slope[1:] >= price))
