@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from steadytree.robustness.search import bounds as module
 from steadytree.robustness.search.bounds import Bounds
+from steadytree.robustness.search.subtrees import Lists, TooExpensive
 from tests.robustness import reference_search as cases
 from tests.test_kernels import Case
 
@@ -31,6 +33,9 @@ def test_the_price_of_every_tree_lies_in_an_interval_that_bounds_its_loss():
             encoding = cases.random_encoding(case, table, depth)
             cases.tree_costs(encoding, depth, table, costs)
             lost = cases.robust_loss(costs, table.weight, problem.limit, True, problem.integer)
+            # whatever the budget, no row has a lower price than the least one
+            paid = costs[np.isfinite(costs) & (costs > 0.0)]
+            assert (paid * bounds._least_price() < 1.0).all()
             price, value = worst_price(costs, table.weight, problem.limit)
             assert lost <= value + 1e-6 < lost + 1.0 + 2e-6
             cell = 0 if price == 0.0 else 1 + int(np.argmax(intervals.slope[1:] >= price))
@@ -59,10 +64,25 @@ def test_intervals_narrow_to_the_prices_that_matter():
         )
 
 
-def test_little_memory_forgets_bounds_and_finds_them_again():
+def test_little_memory_forgets_bounds_and_finds_them_again(monkeypatch):
+    monkeypatch.setattr(module, "LEAST_KEPT", 0)
     problem = cases.random_problem_with_questions(Case(1))
     first, second = (Bounds(problem, 3, lambda: None, memory) for memory in (1e9, 1.0))
     for bounds in (first, second):
         bounds.choose_intervals(problem.total)
     assert first.of_all() == second.of_all()
     assert len(second.known) < len(first.known)
+
+
+def test_lists_grow_as_far_as_memory_allows():
+    problem = cases.random_problem_with_questions(Case(2))
+    n = len(problem.table.label)
+    bounds = Bounds(problem, 3, lambda: None, memory=3 * 8.0 * 64 * 8 * (n + 1))
+    lists = Lists(bounds, np.zeros(1, np.int64))
+    grown = lists._enlarged(lists._none(15, 16), 0)
+    assert len(grown) == 64
+    with pytest.raises(TooExpensive):
+        lists._enlarged(grown, 0)
+    assert bounds.lengthen()  # the eightfold, once better bounds were tried
+    assert len(lists._enlarged(grown, 0)) == 256
+    assert not bounds.lengthen()

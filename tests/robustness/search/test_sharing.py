@@ -1,5 +1,7 @@
 """Bounds with rows shared between sides never exceed what a tree can lose."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -138,3 +140,21 @@ def test_rows_are_not_shared_with_missing_values_or_too_little_memory():
         assert not can_share(Bounds(problem, 2, lambda: None))
         found.add(bool(missing))
     assert found == {True, False}
+
+
+def test_bounds_of_a_side_fall_with_the_weight_that_is_taken_from_it():
+    n_positive = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        problem = flags_problem(rng)
+        shared, weight = SharedRows(Bounds(problem, 4, lambda: None), 0), problem.table.weight
+        found, _ = shared._least(shared.paths[0], weight, 3, 0.3, np.inf)
+        n_positive += found > 0.0
+        less = weight * rng.uniform(0.0, 1.0, len(weight))
+        held = shared._held(shared.paths[0], less, 0.3).bound
+        for split in (1, 2):
+            ways = [(((0, 0), (split, k)), 2) for k in (0, 1)]
+            scaled = replace(problem, table=problem.table._replace(weight=less))
+            assert held[split] <= least_of(ways, scaled, 0.3) + 1e-9
+        assert (shared._held(shared.paths[0], 0.0 * weight, 0.3).bound[1:] <= 1e-9).all()
+    assert n_positive > 3

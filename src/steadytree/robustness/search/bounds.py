@@ -17,6 +17,7 @@ MOST_INTERVALS = 96
 MEMORY = 3_000_000_000  # bytes that lists, bounds and shares may take together, if not told
 LIST_SHARE = 3  # one list at most: those of both sides are held at once, and one that grows
 FIRST_LIST = 8  # of that, until better bounds were tried
+LEAST_KEPT = 16_000_000  # bytes of bounds: without them each would be found over and over
 FEW_SPLITS = 150
 TINY = 1e-15  # a price so low that no sum of losses differs from that at 0 by as much as NEAR
 WHOLE = 1.0 - 1e-6  # at price 0 whole rows are lost: a bound above 79 is one of 80
@@ -139,7 +140,7 @@ class Bounds:
             bound[:] = cost.leaf_loss(rows, self.table)
             for found in self.of_splits(path, rows, depth, most):
                 np.minimum(bound, found, out=bound)
-        if len(self.known) * bound.nbytes > self.memory / 4:
+        if len(self.known) * bound.nbytes > max(self.memory / 4, LEAST_KEPT):
             self.known.clear()  # they are found again where needed
         self.known[key] = bound
         return bound

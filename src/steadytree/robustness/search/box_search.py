@@ -166,7 +166,7 @@ class BoxSearch:
         while root < self.problem.n_splits and left > 0:
             self._begin_step()
             root, found, work = box_bounds.two_splits(
-                self.table, self.value, root, STEP_WORK, small
+                self.table, self.value, root, STEP_WORK // 4, small
             )
             left -= work
             if found:
