@@ -236,7 +236,7 @@ def test_a_rare_outcome_is_ranked_about_as_by_logistic_regression(share):
 
 
 def test_ranges_as_text_are_bands_in_their_order():
-    """The risk rises with age, in no group against its neighbours; as text "5-9" is after "40-49"."""
+    """The risk rises with age, in no group against its neighbours; texts sort otherwise."""
     rng = np.random.default_rng(0)
     age = rng.integers(0, 80, 2000)
     text = np.array([f"{10 * (a // 10)}-{10 * (a // 10) + 9}" if a > 4 else "<5" for a in age])

@@ -14,9 +14,8 @@ MOST_BINS = 64
 RARE = 0.002  # share of the weight below which categories are pooled
 NUMBER = r"(-?\d+(?:\.\d+)?)"
 # "30-39", "30 to 39", "<30", "under 30", ">= 60", "60+"; a plain number may be a code
-RANGE = re.compile(
-    rf"(<=?|>=?|≤|≥|under|over|up to)?\s*{NUMBER}(?:\s*(?:-|–|to)\s*{NUMBER}|\s*\+)?"
-)
+SIDE = r"(<=?|>=?|≤|≥|under|over|up to)"
+RANGE = re.compile(rf"{SIDE}?\s*{NUMBER}(?:\s*(?:-|–|to)\s*{NUMBER}|\s*\+)?")
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,9 +40,8 @@ class Trends:
             possible[v] = len(mass) > 2
             band[v, : own.size], known[v, : own.size] = found, True
             band[v, own.size] = len(mass) if weight_of_bins[v, own.size] > 0 else 0
-            for scale, each in enumerate(
-                (_middles(own.thresholds), np.cumsum(weight) - weight / 2)
-            ):
+            ranks = np.cumsum(weight) - weight / 2
+            for scale, each in enumerate((_middles(own.thresholds), ranks)):
                 means = np.bincount(found, weight * each) / mass
                 means -= mass @ means / mass.sum()
                 means /= np.sqrt(mass @ means**2 / mass.sum())

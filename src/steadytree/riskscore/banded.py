@@ -31,6 +31,7 @@ FEW = 0.1
 SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
 WORTH = 0.5  # share of its price that a split must gain
 PROMISE = 1.0  # share of the prices that a fit gains by chance, in the choice between two limits
+CLOSE = 20.0  # what exchanges of splits may still gain
 
 
 # exchanges of splits: at most for each condition, splits tried, and least gain
@@ -139,13 +140,14 @@ def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
             shared, other = nothing, replace(other, trends=trends)
         *_, last = shared, *_split_all(rows, shared, other, weight_of_bins)
         tried.append((last, other))
-    key = lambda one: 2 * one.plain_loss + PROMISE * one.spent
-    if EARLY:
-        tried = [min(tried, key=lambda pair: key(pair[0]))]
-    return min((_finished(rows, *pair, weight_of_bins) for pair in tried), key=key)
+    least = min(_promised(one) for one, _ in tried) + CLOSE
+    close = [pair for pair in tried if _promised(pair[0]) <= least]
+    return min((_finished(rows, *pair, weight_of_bins) for pair in close), key=_promised)
 
 
-EARLY = True
+def _promised(found: Bands) -> float:
+    """Twice the log loss that is expected on as many new rows, but for a constant."""
+    return 2 * found.plain_loss + PROMISE * found.spent
 
 
 def _split_all(
