@@ -111,7 +111,7 @@ def main(arguments=None):
 
 
 def stored_peers(lines):
-    """Peers' lines of an earlier run on the same splits, of sets and methods that are not in lines."""
+    """Peers' lines of an earlier run on the same splits, where lines have none."""
     rows = csv.DictReader(pathlib.Path(__file__).with_name("peers.csv").open(encoding="utf-8"))
     sets = {line["set"] for line in lines}
     measured = {(line["set"], line["method"]) for line in lines}

@@ -32,10 +32,7 @@ SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
 WORTH = 0.5  # share of its price that a split must gain
 PROMISE = 1.0  # share of the prices that a fit gains by chance, in the choice between two limits
 CLOSE = 20.0  # what exchanges of splits may still gain
-
-
-# exchanges of splits: at most for each condition, splits tried, and least gain
-EXCHANGES, WEAKEST, GAINED = 1, 4, 1.0
+WEAKEST, GAINED = 4, 1.0  # exchanges of splits: splits that are tried, and least gain
 
 Floats = NDArray[np.float64]
 
@@ -138,8 +135,7 @@ def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
         *_, shared = (one for one in [nothing, *path] if len(one.used) <= variables)
         if trends.possible.any():
             shared, other = nothing, replace(other, trends=trends)
-        *_, last = shared, *_split_all(rows, shared, other, weight_of_bins)
-        tried.append((last, other))
+        tried += [(one, other) for one in _split_all(rows, shared, other, weight_of_bins)[-1:]]
     least = min(_promised(one) for one, _ in tried) + CLOSE
     close = [pair for pair in tried if _promised(pair[0]) <= least]
     return min((_finished(rows, *pair, weight_of_bins) for pair in close), key=_promised)
@@ -216,7 +212,7 @@ def _exchange(
     rows: BinnedRows, found: Bands, settings: BandSettings, weight_of_bins: Floats
 ) -> Bands:
     """Join the weakest split and make the best one instead, while that lowers the loss."""
-    for _ in range(EXCHANGES * settings.max_conditions):
+    for _ in range(settings.max_conditions):
         for pair in _weakest(rows, found)[:WEAKEST]:
             joined = _refit(rows, _joined(found, *pair))
             joined = replace(joined, spent=found.spent * (1 - 1 / _n_splits(found)))
