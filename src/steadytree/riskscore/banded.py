@@ -22,7 +22,7 @@ from steadytree.riskscore.band_trends import Trends
 RIDGE, LEAST_RIDGE = 2.0, 0.1
 TURN = 10.0  # twice the log likelihood that a change of direction must gain
 # prices in twice the log likelihood: chance alone gains about this much by the best split
-TREND_PRICE = 1.0
+TREND_PRICE = float(np.log(2))  # a trend has two scales to choose from
 THRESHOLD_PRICE = 1.0  # times the logarithm of the number of thresholds
 CATEGORY_PRICE = 1.0  # times the part of the gain that chance has
 TAIL, INNER = 0.005, 0.05  # least share of the weight in a band at an end, and between others
