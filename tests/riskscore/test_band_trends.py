@@ -60,7 +60,7 @@ def test_bands_have_about_equal_weight_and_levels_mean_zero_and_variance_one():
 
 
 def test_levels_of_both_scales_by_hand():
-    """Six values are six bins: their levels are middles of bins, and middle ranks."""
+    """Six values are six bins, whose levels are their middles, and middle ranks."""
     x = np.repeat([0, 1, 2, 4, 8, 16], [4, 4, 4, 4, 4, 4])
     trends = trends_of(rows_of([x], x > 3))
     thresholds = np.array([0.5, 1.5, 3, 6, 12])

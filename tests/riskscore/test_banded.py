@@ -1,5 +1,7 @@
 """The search for bands: its fit is the ridge regression of its bands, and its limits hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -118,10 +120,12 @@ def test_few_rows_may_have_small_bands():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_of_two_limits_those_bands_are_taken_that_promise_more(seed):
-    """As if both were grown alone, the second with trends."""
+def test_of_two_limits_those_bands_are_taken_that_promise_more(seed, monkeypatch):
+    """As if they were grown alone, under the second limit also with trends."""
+    monkeypatch.setattr(banded, "CLOSE", np.inf)
     rows = binned_rows(seed)
-    settings = BandSettings(5, 5), BandSettings(8, 2, trends=trends_of(rows))
+    settings = [BandSettings(5, 5), BandSettings(8, 2)]
+    settings.append(replace(settings[1], trends=trends_of(rows)))
     alone = [grow_bands(rows, one) for one in settings]
     both = grow_bands(rows, BandSettings(5, 5, instead=(8, 2)))
     promised = [2 * one.plain_loss + one.spent for one in alone]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from steadytree.riskscore.band_bins import ColumnBins
 
-MOST_BANDS = 8
+MOST_BANDS, LEAST_BANDS = 8, 5  # fewer bands are found by splits as well
 NEAR = 0.25  # part of a band's weight by which a threshold may move to be rounder
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,7 @@ class Trends:
     known: NDArray[np.bool_]  # (p, b): bins of numbers
     # (2, p, b): level of each bin, of mean 0 and variance 1 over the rows; 0 for missing values
     level: Floats
-    possible: NDArray[np.bool_]  # (p,): numbers with at least three bands
+    possible: NDArray[np.bool_]  # (p,): numbers with enough bands
 
     @classmethod
     def of(
@@ -37,7 +37,7 @@ class Trends:
             starts = _thresholds(own.thresholds, weight)
             found = np.searchsorted(starts, np.arange(own.size), side="right")
             mass = np.bincount(found, weight)
-            possible[v] = len(mass) > 2
+            possible[v] = len(mass) >= LEAST_BANDS
             band[v, : own.size], known[v, : own.size] = found, True
             band[v, own.size] = len(mass) if weight_of_bins[v, own.size] > 0 else 0
             ranks = np.cumsum(weight) - weight / 2

@@ -130,12 +130,13 @@ def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
     if settings.instead is not None:
         conditions, variables = settings.instead
         other = replace(settings, max_conditions=conditions, max_variables=variables)
-        trends = Trends.of(rows.bins, rows.categorical, weight_of_bins)
-        # without trends the first splits are the same, as long as there are no more variables
+        # the first splits are the same, as long as there are no more variables
         *_, shared = (one for one in [nothing, *path] if len(one.used) <= variables)
+        grown, trends = [(shared, other)], Trends.of(rows.bins, rows.categorical, weight_of_bins)
         if trends.possible.any():
-            shared, other = nothing, replace(other, trends=trends)
-        tried += [(one, other) for one in _split_all(rows, shared, other, weight_of_bins)[-1:]]
+            grown.append((nothing, replace(other, trends=trends)))
+        for first, own in grown:
+            tried += [(one, own) for one in _split_all(rows, first, own, weight_of_bins)[-1:]]
     least = min(_promised(one) for one, _ in tried) + CLOSE
     close = [pair for pair in tried if _promised(pair[0]) <= least]
     return min((_finished(rows, *pair, weight_of_bins) for pair in close), key=_promised)
