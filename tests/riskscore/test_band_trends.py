@@ -59,9 +59,17 @@ def test_bands_have_about_equal_weight_and_levels_mean_zero_and_variance_one():
     assert trends.basis(1, 0)[0, -1] == 0
 
 
+@pytest.mark.parametrize(("n", "bands"), [(49, 0), (50, 5), (79, 7), (80, 8), (500, 8)])
+def test_a_band_needs_ten_rows_and_a_trend_five_bands(n, bands):
+    trends = trends_of(rows_of([np.arange(n)], np.arange(n) > 3))
+    assert trends.possible[0] == (bands > 0)
+    if bands:
+        assert trends.band[0].max() + 1 == bands
+
+
 def test_levels_of_both_scales_by_hand():
     """Six values are six bins, whose levels are their middles, and middle ranks."""
-    x = np.repeat([0, 1, 2, 4, 8, 16], [4, 4, 4, 4, 4, 4])
+    x = np.repeat([0, 1, 2, 4, 8, 16], 20)
     trends = trends_of(rows_of([x], x > 3))
     thresholds = np.array([0.5, 1.5, 3, 6, 12])
     np.testing.assert_array_equal(trends_thresholds(x), thresholds)

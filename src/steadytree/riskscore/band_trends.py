@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from steadytree.riskscore.band_bins import ColumnBins
 
 MOST_BANDS, LEAST_BANDS = 8, 5  # fewer bands are found by splits as well
+LEAST_ROWS = 10.0  # weight for each band
 NEAR = 0.25  # part of a band's weight by which a threshold may move to be rounder
 
 Floats = NDArray[np.float64]
@@ -79,10 +80,10 @@ def _thresholds(thresholds: Floats, weight: Floats) -> NDArray[np.int64]:
     digits = np.array([len(f"{abs(each):.12e}"[:14].rstrip("0")) for each in thresholds])
     # bins without weight make no bands
     open_ = np.flatnonzero((weight[:-1] > 0) & (below < 1 - 1e-12))
-    found = set()
-    for k in range(1, MOST_BANDS):
-        away = np.abs(below[open_] - k / MOST_BANDS).round(9)
-        near = away <= max(NEAR / MOST_BANDS, away.min())
+    found, most = set[int](), int(min(MOST_BANDS, weight.sum() / LEAST_ROWS + 1e-9))
+    for k in range(1, most):
+        away = np.abs(below[open_] - k / most).round(9)
+        near = away <= max(NEAR / most, away.min())
         order = np.lexsort([away[near], digits[open_][near]])
         found.add(int(open_[near][order[0]]) + 1)
     return np.array(sorted(found), np.int64)
