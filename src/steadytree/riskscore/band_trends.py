@@ -39,6 +39,8 @@ class Trends:
             found = np.searchsorted(starts, np.arange(own.size), side="right")
             mass = np.bincount(found, weight)
             possible[v] = len(mass) >= LEAST_BANDS
+            if not possible[v]:
+                continue
             band[v, : own.size], known[v, : own.size] = found, True
             band[v, own.size] = len(mass) if weight_of_bins[v, own.size] > 0 else 0
             ranks = np.cumsum(weight) - weight / 2
