@@ -119,13 +119,16 @@ def test_the_gain_is_that_of_the_best_coefficient(seed):
 
 def test_a_straight_effect_is_a_trend_and_a_step_is_a_split():
     columns, y = straight_world()
-    found = grow_bands(rows_of(columns, y), BandSettings(10, 9, instead=(16, 6)))
+    rows = rows_of(columns, y)
+    found = grow_bands(rows, BandSettings(16, 6, trends=trends_of(rows)))
+    assert found.used[0] == 0
     assert 0 in found.trend
     values = found.values_of(0)
     assert (np.diff(values) > 0).all()
     assert np.std(values) == pytest.approx(1.0, abs=0.2)  # one unit of log odds a deviation
     y = np.random.default_rng(1).random(len(y)) < np.where(columns[0] >= 45, 0.8, 0.2)
-    stepped = grow_bands(rows_of(columns, y), BandSettings(10, 9, instead=(16, 6)))
+    rows = rows_of(columns, y)
+    stepped = grow_bands(rows, BandSettings(16, 6, trends=trends_of(rows)))
     assert stepped.used[0] == 0
     assert 0 not in stepped.trend
 

@@ -127,7 +127,7 @@ def test_of_two_limits_those_bands_are_taken_that_promise_more(seed, monkeypatch
     settings = [BandSettings(5, 5), BandSettings(8, 2)]
     settings.append(replace(settings[1], trends=trends_of(rows)))
     alone = [grow_bands(rows, one) for one in settings]
-    both = grow_bands(rows, BandSettings(5, 5, instead=(8, 2)))
+    both = grow_bands(rows, BandSettings(5, 5, instead=(8, 2), smooth=True))
     promised = [2 * one.plain_loss + one.spent for one in alone]
     expected = alone[int(np.argmin(promised))]
     np.testing.assert_array_equal(both.band, expected.band)
@@ -148,8 +148,8 @@ def test_a_turn_is_kept_where_it_gains_more_than_its_price():
         )  # fmt: skip
         found = banded._no_bands(rows)
         for first in (1, 2):
-            leave = np.arange(found.band.shape[1]) == first
-            found = banded._refit(rows, banded._with_split(rows, found, 0, leave))
+            own = np.where(np.arange(found.band.shape[1]) == first, first, found.band[0])
+            found = banded._refit(rows, banded._with_bands(rows, found, 0, own))
         joined = [banded._refit(rows, banded._joined(found, 0, *pair)) for pair in ((0, 1), (1, 2))]
         gains.append(min(one.loss for one in joined) - found.loss)
         kept.append(banded.straighten(rows, found).band.max() == 2)

@@ -241,9 +241,9 @@ def test_ranges_as_text_are_bands_in_their_order():
     age = rng.integers(0, 80, 2000)
     text = np.array([f"{10 * (a // 10)}-{10 * (a // 10) + 9}" if a > 4 else "<5" for a in age])
     y = rng.random(2000) < 1 / (1 + np.exp(-(age - 40) / 15))
-    card = RiskScoreClassifier().fit({"age": text}, y).card_
+    card = RiskScoreClassifier().fit(pd.DataFrame({"age": text}), y).card_
     names = ["<5", *(f"{k}-{k + 9}" for k in range(0, 80, 10))]
-    totals = card.score({"age": np.array(names)})
+    totals = card.score(pd.DataFrame({"age": names}))
     assert (np.diff(totals) >= 0).all()
     assert len(np.unique(totals)) >= 4
 

@@ -40,7 +40,7 @@ class ColumnBins:
             thresholds = round_thresholds(values[known], weights[known], column.kind)
             return cls(thresholds, np.empty(0, np.int64), len(thresholds) + 1)
         if (ranks := order_of_ranges(column.categories)) is not None:
-            return cls(np.arange(1, len(ranks)) - 0.5, ranks, len(ranks))
+            return cls(np.arange(0.5, len(ranks) - 1, dtype=np.float64), ranks, len(ranks))
         summed = np.bincount(
             values[known].astype(np.int64), weights[known], minlength=len(column.categories)
         )

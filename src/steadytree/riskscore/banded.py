@@ -45,8 +45,8 @@ class BandSettings:
     max_variables: int
     forced: tuple[int, ...] = ()
     excluded: frozenset[int] = frozenset()  # columns left out
-    # other limits, conditions and variables, under which bands and trends may be grown instead
-    instead: tuple[int, int] | None = None
+    instead: tuple[int, int] | None = None  # other limits: conditions and variables
+    smooth: bool = False  # whether trends are tried then
     trends: Trends | None = None
 
 
@@ -133,7 +133,7 @@ def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
         # the first splits are the same, as long as there are no more variables
         *_, shared = (one for one in [nothing, *path] if len(one.used) <= variables)
         grown, trends = [(shared, other)], Trends.of(rows.bins, rows.categorical, weight_of_bins)
-        if trends.possible.any():
+        if settings.smooth and trends.possible.any():
             grown.append((nothing, replace(other, trends=trends)))
         for first, own in grown:
             tried += [(one, own) for one in _split_all(rows, first, own, weight_of_bins)[-1:]]

@@ -73,7 +73,8 @@ def _settings(estimator: Any, data: LabelledRows) -> BandSettings:
         conditions = USUAL
         if len(data.classes) == 2 and len(forced) <= FEW_VARIABLES:
             instead = MANY, min(variables, FEW_VARIABLES)
-    return BandSettings(conditions, variables, forced, instead=instead)
+    smooth = not isinstance(estimator.noise, str) and estimator.noise == 0
+    return BandSettings(conditions, variables, forced, instead=instead, smooth=smooth)
 
 
 def _rows(estimator: Any, data: LabelledRows, fitting: Floats, event: int, noise: float):
