@@ -1,15 +1,24 @@
 """Labels of every type a user has: the same result as plain text or numbers, nothing compiled."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
-from steadytree.data.labels import label_array, labels_like, match_labels, unite_classes
+from steadytree.data.labels import (
+    label_array,
+    labels_like,
+    match_labels,
+    stratified_folds,
+    unite_classes,
+)
 from tests.test_kernels import ALL as KERNELS
 
 rng = np.random.default_rng(0)
@@ -144,10 +153,10 @@ def test_every_public_function_that_takes_labels_is_called():
 @pytest.mark.parametrize("name", CALLS)
 def test_labels_of_any_type_mean_the_same(name):
     expected = {plain.dtype: CALLS[name](plain, plain) for _, plain in LABELS.values()}
-    for kind, (given, plain) in LABELS.items():
+    for kind, (labels, plain) in LABELS.items():
         if kind == "bool objects" and name.endswith(".score"):
             continue  # refused by scikit-learn's own accuracy_score
-        np.testing.assert_equal(CALLS[name](given, plain), expected[plain.dtype], kind)
+        np.testing.assert_equal(CALLS[name](labels, plain), expected[plain.dtype], kind)
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -179,3 +188,21 @@ def test_labels_are_matched_as_text_where_none_fits():
     assert match_labels(["1", "unclear"], [0, 1]) == [1, -1]
     assert labels_like(np.array([0, 1]), np.array(["0", "1", "unclear"])).tolist() == ["0", "1"]
     assert unite_classes(np.array(["a", "c"]), np.array(["b", "c"])).tolist() == ["a", "b", "c"]
+
+
+@given(
+    labels=some.lists(some.sampled_from([0, 1, 2, 5]), min_size=12, max_size=60),
+    n_folds=some.integers(2, 5),
+    seed=some.none() | some.integers(0, 5),
+)
+def test_folds_are_those_of_scikit_learn(labels, n_folds, seed):
+    from sklearn.model_selection import StratifiedKFold
+
+    labels = np.array(labels + [0] * n_folds)
+    theirs = StratifiedKFold(n_folds, shuffle=seed is not None, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a class with fewer rows than folds
+        expected = list(theirs.split(labels, labels))
+    for ours, other in zip(stratified_folds(labels, n_folds, seed), expected, strict=True):
+        np.testing.assert_array_equal(ours[0], other[0])
+        np.testing.assert_array_equal(ours[1], other[1])

@@ -20,7 +20,7 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
-from steadytree.models.pipeline import Side, _number_side
+from steadytree.models.pipeline import Side, _number_side, raw_splits
 
 SCALERS = ["passthrough", StandardScaler(), MinMaxScaler((-3, 0.7)), MaxAbsScaler(), RobustScaler()]
 IMPUTERS = [
@@ -197,6 +197,31 @@ def test_certificates_and_diffs_take_a_pipeline():
     other = fitted(parts, X, y, depth=2)
     rows_changed = st.diff(model, other, X, y).rows
     assert len(rows_changed.flipped) == (model.predict(X) != other.predict(X)).sum()
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown categories")
+@pytest.mark.parametrize("imputed", [True, False])
+def test_the_note_says_where_missing_and_unseen_categories_part(imputed):
+    X, _ = rows(2)
+    X = X[["colour"]].fillna("red")
+    y = np.where(X.colour == "red", "yes", "no")
+    steps = [SimpleImputer(strategy="most_frequent")] if imputed else []
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    model = make_pipeline(*steps, encoder, DecisionTreeClassifier()).fit(X, y)
+    odd = pd.DataFrame({"colour": [None, "unseen"]})
+    parted = len(set(model.predict(odd))) > 1  # red for want of a value, or nothing known at all
+    assert parted == imputed == ("go with missing values" in st.as_tree(model).note)
+    (known,) = raw_splits(model, st.as_tree(model[-1])).categories.values()
+    assert sorted(known) == sorted(set(X.colour))
+
+
+def test_a_tree_with_categories_of_its_own_is_not_behind_steps():
+    X, y = rows(3)
+    own = st.StableTreeClassifier(3, 0, random_state=0).fit(X[["colour", "grade"]], y)
+    assert own.tree_.space.categorical.tolist() == [True, False]
+    steps = ColumnTransformer([("all", "passthrough", ["colour", "grade"])]).fit(X)
+    with pytest.raises(TypeError, match="other columns than the steps"):
+        raw_splits(Pipeline([("steps", steps), ("tree", own)]), own.tree_)
 
 
 @pytest.mark.parametrize("names", [True, False])

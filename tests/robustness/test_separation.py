@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
 
 from steadytree.robustness.conflict_graph import Distinct, Scaled
-from steadytree.robustness.separation import LinearSeparation, separation
+from steadytree.robustness.separation import LinearSeparation, _logistic_plane, separation
 
 
 def distances(X):
@@ -271,3 +272,14 @@ def test_rows_that_are_lost_do_not_hold_a_hyperplane_back():
     y = np.repeat([0, 1, 0], [48, 48, 4])
     found = separation(x[:, None], y)
     assert found.linear.separateness == 0.96
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])  # separable rows have large coefficients
+def test_the_plane_is_that_of_scikit_learn(noise):
+    random = np.random.default_rng(3)
+    rows = np.column_stack([random.normal(size=(200, 3)), np.ones(200)])
+    signs = np.where(rows[:, 0] + noise * random.normal(size=200) > 0, 1.0, -1.0)
+    weight = random.integers(0, 4, 200).astype(float)
+    model = LogisticRegression(C=1e4, max_iter=2000, fit_intercept=False)
+    expected = model.fit(rows, signs, sample_weight=weight).coef_[0]
+    np.testing.assert_allclose(_logistic_plane(rows, signs, weight), expected, rtol=1e-6)

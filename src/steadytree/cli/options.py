@@ -161,7 +161,6 @@ Noise = Annotated[
     MayRead, option("FILE", "Perturbation of the inputs (TOML); default: 2% of usual ranges.")
 ]
 MaxLeaves = Annotated[int, typer.Option(min=2, max=32, help="Most leaves of a steady tree.")]
-MaxDepth = Annotated[int, typer.Option(min=1, max=30, help="Maximum depth of the tree.")]
 MaxFlips = Annotated[
     str | None, option("LIMIT", "Most predictions that may change: 5%, 0.05, or 12 for 12 rows.")
 ]
@@ -172,7 +171,6 @@ PlanFile = Annotated[
     Path, typer.Argument(metavar="PLAN", help="A plan file (TOML)."), Does(None, _files_of_plan)
 ]
 SchemaFile = Annotated[Reads, option("FILE", "The completed schema (TOML).")]
-OptionalSchema = Annotated[MayRead, option("FILE", "The completed schema (TOML).")]
 LedgerFile = Annotated[Path, option("FILE", "The privacy ledger of the data."), CHANGES]
 OptionalLedger = Annotated[Path | None, option("FILE", "The privacy ledger of the data."), CHANGES]
 Budget = Annotated[float, typer.Option(help="Total epsilon that may ever be spent on the data.")]

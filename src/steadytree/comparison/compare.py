@@ -22,6 +22,7 @@ from steadytree.comparison.learners import (
     make_learners,
 )
 from steadytree.data.dataset import Sampled
+from steadytree.data.labels import stratified_folds
 from steadytree.data.table import Table
 from steadytree.distance.tree_distance import tree_distance
 from steadytree.metrics.accuracy import Answers, accuracy, label_indices, summarise_answers
@@ -141,8 +142,6 @@ def compare_learners(
     `fitted` holds models by the name of their learner that were fitted to these very rows: where
     settings agree and all rows are compared, such a one is not fitted again.
     """
-    from sklearn.model_selection import StratifiedKFold  # and all its searches
-
     rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
     labels = rows.labels
     Integer(2, 20).check(n_folds, "n_folds")
@@ -161,8 +160,7 @@ def compare_learners(
     stated = settings.perturbation
     noise = usual_perturbation(sample) if stated is None else stated.scaled_to(sample)
     learners = make_learners(models, sample, labels, settings)
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
-    parts = list(folds.split(np.zeros(len(labels)), labels))
+    parts = list(stratified_folds(labels, n_folds, settings.seed))
     known = (
         {}
         if rows.note

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.labels import label_array
+from steadytree.data.labels import label_array, stratified_folds
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
 from steadytree.models.base import TreeClassifierMixin
@@ -94,11 +94,8 @@ class CrossValidatedCart(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         ]
         chosen = tried[-1]
         if (n_folds := min(5, int(counts.min()))) > 1:
-            from sklearn.model_selection import StratifiedKFold
-
-            folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
             correct = np.zeros(len(tried))
-            for train, held in folds.split(labels, labels):
+            for train, held in stratified_folds(labels, n_folds, self.random_state):
                 rows, truth = table.take(train), labels[train]
                 fitted = [clone(each).fit(rows, truth) for each in tried]
                 kept = table.take(held)

@@ -1,11 +1,12 @@
 """Labels as a user hands them over: checked, and found among known classes."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from steadytree.data.table import NO_VALUE, quote, value_text
@@ -100,3 +101,26 @@ def labels_like(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     if isinstance(classes.tolist()[0], str) and y.dtype.kind in "biuf":
         return np.array([value_text(label) for label in y.tolist()])
     return y
+
+
+def stratified_folds(
+    labels: NDArray[Any], n_folds: int, seed: int | None = None
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Training and validation rows by fold, as scikit-learn's StratifiedKFold makes them.
+
+    Without a seed the rows keep their order. scikit-learn's own comes with all its metrics and
+    searches, half a second to load.
+    """
+    _, first, index = np.unique(labels, return_index=True, return_inverse=True)
+    in_order = np.argsort(np.argsort(first))[index.ravel()]  # classes by their first row
+    held = np.empty(len(labels), np.int64)
+    shares = np.sort(in_order)
+    random = check_random_state(seed)
+    for label in range(len(first)):
+        counts = [np.count_nonzero(shares[fold::n_folds] == label) for fold in range(n_folds)]
+        folds = np.repeat(np.arange(n_folds), counts)
+        if seed is not None:
+            random.shuffle(folds)
+        held[in_order == label] = folds
+    for fold in range(n_folds):
+        yield np.flatnonzero(held != fold), np.flatnonzero(held == fold)

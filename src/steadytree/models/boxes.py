@@ -14,6 +14,8 @@ from steadytree.data.labels import UNKNOWN, match_labels
 from steadytree.data.table import quote
 from steadytree.models.tree import LEAF, Tree
 
+BEYOND = 2.0**128  # the float32 that would follow the largest one
+
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
@@ -98,11 +100,13 @@ def double_thresholds(given: NDArray[np.float64]) -> NDArray[np.float64]:
     finite = np.isfinite(thresholds)
     with np.errstate(over="ignore"):
         below = thresholds[finite].astype(np.float32)
-    one_less = np.nextafter(below, -np.float32(np.inf))
-    below = np.where(below.astype(np.float64) > thresholds[finite], one_less, below)
-    above = np.nextafter(below, np.float32(np.inf))
-    middle = (below.astype(np.float64) + above.astype(np.float64)) / 2
-    rounds_down = middle.astype(np.float32) == below
+        one_less = np.nextafter(below, -np.float32(np.inf))
+        below = np.where(below.astype(np.float64) > thresholds[finite], one_less, below)
+        above = np.nextafter(below, np.float32(np.inf))
+        # the step beyond the largest float32 is as wide as the one before it
+        low, high = (np.clip(each.astype(np.float64), -BEYOND, BEYOND) for each in (below, above))
+        middle = (low + high) / 2
+        rounds_down = middle.astype(np.float32) == below
     thresholds[finite] = np.where(rounds_down, middle, np.nextafter(middle, -np.inf))
     return thresholds
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn.model_selection import StratifiedKFold
 
+from steadytree.data.labels import stratified_folds
 from steadytree.models.risk_table import RiskGroup, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore import banded
@@ -246,9 +246,9 @@ def _choose_noise(estimator: Any, data: LabelledRows, fitting: Floats, seed: int
         return 0.0
     rng = np.random.default_rng(seed)
     kept = np.sort(rng.choice(len(data.labels), min(MOST_ROWS, len(data.labels)), replace=False))
-    folds = StratifiedKFold(min(FOLDS, int(counts.min())), shuffle=True, random_state=seed)
+    n_folds = min(FOLDS, int(counts.min()))
     lost: list[list[float]] = [[] for _ in TAUS]
-    for fit, held in folds.split(kept, data.labels[kept]):
+    for fit, held in stratified_folds(data.labels[kept], n_folds, seed):
         part, own = (data.take(kept[rows]) for rows in (fit, held))
         for k, noise in enumerate(TAUS):
             fitted = _binary if len(data.classes) == 2 else _several

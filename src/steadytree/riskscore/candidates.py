@@ -6,10 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 
 from steadytree.data._kernels.bins import short_thresholds
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.labels import stratified_folds
 from steadytree.data.table import quote
 from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard
@@ -230,8 +230,7 @@ class TrainingRows:
         if rarer < 2:
             return
         for seed in divisions:
-            folds = StratifiedKFold(min(FOLDS, rarer), shuffle=seed is not None, random_state=seed)
-            for fit, judge in folds.split(np.zeros(len(self.labels)), self.labels):
+            for fit, judge in stratified_folds(self.labels, min(FOLDS, rarer), seed):
                 yield self.take(fit), self.take(judge)
 
 

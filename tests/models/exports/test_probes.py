@@ -6,8 +6,9 @@ from hypothesis import given, settings
 
 from steadytree._base.exceptions import ExportError
 from steadytree.data.column import Column
-from steadytree.models.boxes import Boxes
+from steadytree.models.boxes import Boxes, double_thresholds
 from steadytree.models.exports.probes import REFUSED, Probes, _probe_values, used_features
+from steadytree.models.sklearn import to_sklearn
 from tests.models.scorecards import random_card
 from tests.models.trees import deep_tree, random_tree, trees
 
@@ -114,3 +115,28 @@ def test_single_precision_rows_are_float32_values():
 def test_texts_beside_known_ones_are_tried():
     tried = list(_probe_values(Column("g", "categorical", categories=("ab", "AB", "")), []))
     assert set(tried) == {"ab", "AB", "", None, "ab ", " ab", "AB ", " AB", " ", "not known before"}
+
+
+def test_rows_in_single_precision_are_kept_where_numbers_are_beyond_it():
+    """A tree whose thresholds are all larger than float32 has rows to compare as well."""
+    tree = deep_tree(2, lambda level: 1e39 * (level + 1))
+    rows = Probes.of_tree(tree).in_single().rows
+    largest = float(np.finfo(np.float32).max)
+    assert {abs(value) for row in rows for value in row if value == value} <= {0.0, largest}
+    with pytest.warns(UserWarning, match="2 of 2 thresholds"):
+        exported = to_sklearn(tree)
+    X = np.array([[largest], [-largest], [0.0]])
+    found = exported.tree_.predict(X.astype(np.float32)).reshape(3, 2)
+    np.testing.assert_array_equal(found, tree.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "threshold", [3.4028234663852886e38, -3.5e38, 1e39, -1e300, 1.5, 0.0, 1e-46]
+)
+def test_a_threshold_in_double_precision_parts_numbers_as_float32_does(threshold):
+    at = double_thresholds(np.array([threshold]))[0]
+    near = [at, threshold, -threshold, 1e300, -1e300, 0.0, 3.5e38]
+    near += [np.nextafter(value, way) for value in near for way in (-np.inf, np.inf)]
+    with np.errstate(over="ignore"):
+        single = np.array(near).astype(np.float32).astype(np.float64)
+    np.testing.assert_array_equal(np.array(near) <= at, single <= threshold)

@@ -1,5 +1,8 @@
 """Each finding on data made to trigger it, and on data that must not."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,6 +45,38 @@ def test_every_check_has_a_figure_a_limit_and_texts():
         assert check.limit in RULES or check.name == "training rows"
         assert check.why.endswith(".")
         assert check.do.endswith(".")
+
+
+def test_thresholds_are_those_of_the_page():
+    """The table in docs/report.rst; points and per cent as shares."""
+    text = (Path(__file__).parents[3] / "docs/report.rst").read_text(encoding="utf-8")
+    lines = text[text.index("finding                  figure") :].splitlines()[2:]
+    listed, shares = {}, {}
+    for line in lines[: next(k for k, one in enumerate(lines) if one.startswith("==="))]:
+        name, figure, *levels = (
+            line[a:b].strip() for a, b in ((0, 25), (25, 50), (50, 62), (62, 73))
+        )
+        if any(levels):
+            last = name.split(",")[0]
+            listed[last] = [re.search(r"(above|below) (-?[\d.]+)( %)?", one) for one in levels]
+        shares[last] = shares.get(last, False) or "points" in figure
+    group = listed.pop("group accuracy")
+    others = ("accuracy", "recall", "false positives", "calibration")
+    for name in others:
+        listed[f"group {name}"], shares[f"group {name}"] = group, True
+    by_name = {check.name: check for check in CHECKS}
+    assert set(listed) == set(by_name)
+    for name, levels in listed.items():
+        check = by_name[name]
+        for found, own in zip(levels, (check.amber, check.red), strict=True):
+            if found is None:
+                assert name == "training rows" or np.isinf(own)
+                continue
+            scale = 100 if shares[name] or found[3] else 1
+            if name == "protected columns":
+                own = np.floor(own)  # any such column: more than half of one
+            assert float(found[2]) == pytest.approx(scale * own, rel=0.02)
+            assert (found[1] == "above") == check.high_is_bad
 
 
 def test_a_good_tree_has_no_finding_but_green(good):

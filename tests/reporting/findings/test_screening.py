@@ -1,16 +1,22 @@
 """Figures that only findings need: protected columns, leakage, outliers and drift."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
+import steadytree as st
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
+from steadytree.metrics.drift import psi
 from steadytree.models.tree import Tree
+from steadytree.reporting.data_set import Origin
 from steadytree.reporting.findings.screening import (
     _bins,
+    _drift,
     _leaf_rows,
     _outliers,
     _recall,
@@ -150,3 +156,54 @@ def test_leaves_of_five_rows_are_not_tiny_and_classes_of_ten_have_a_recall():
         "n_rows": 10,
     }
     assert _recall(tree, np.array([[9, 0], [4, 5]])) is None
+
+
+def index_by_hand(old, new):
+    """Population stability index of values: sum of (q - p) log(q / p), as the house smooths it."""
+    values = sorted(set(old) | set(new))
+    return psi(
+        np.array([list(old).count(v) for v in values]),
+        np.array([list(new).count(v) for v in values]),
+    )
+
+
+def drift_of(model, X, **options):
+    fitted = model.tree_ if hasattr(model, "tree_") else model.card_
+    values = np.asarray(fitted.space.encode(Table.read(X)), np.float64)
+    given = SimpleNamespace(origin=Origin(seen=options.pop("seen", False)), train=None, **options)
+    if hasattr(given, "before"):
+        given.train = SimpleNamespace(n_rows=len(given.before), table=Table.read(given.before))
+    return _drift(fitted, values, given, list(fitted.space.names))
+
+
+def test_drift_of_a_tree_and_its_columns_is_the_index_of_counts():
+    rng = np.random.default_rng(1)
+    before = pd.DataFrame({"grade": rng.choice([0.0, 1.0, 2.0], 300, p=[0.6, 0.3, 0.1])})
+    after = pd.DataFrame({"grade": rng.choice([0.0, 1.0, 2.0, 3.0], 80, p=[0.2, 0.1, 0.3, 0.4])})
+    model = st.StableTreeClassifier(1, 0, random_state=0).fit(before, before["grade"] > 0)
+    left = [before["grade"] > 0.5, after["grade"] > 0.5]
+    found = drift_of(model, after)
+    assert found["what"] == "its leaves"
+    assert found["value"] == pytest.approx(index_by_hand(*left))
+    found = drift_of(model, after, before=before)  # in the column there is more of it
+    # values above all earlier ones share a bin of their own
+    assert found["what"] == "grade"
+    assert found["value"] == pytest.approx(index_by_hand(before["grade"], after["grade"]))
+    assert drift_of(model, after, before=before[:49])["what"] == "its leaves"  # too few rows
+    assert drift_of(model, after[:49]) is None
+    assert drift_of(model, after, seen=True) is None
+
+
+def test_drift_of_a_risk_score_is_the_index_of_its_bands():
+    rng = np.random.default_rng(2)
+    before = pd.DataFrame({"a": rng.integers(0, 4, 500), "b": rng.integers(0, 3, 500)}).astype(
+        float
+    )
+    event = rng.random(500) < 0.1 + 0.2 * before["a"]
+    model = st.RiskScoreClassifier(random_state=0).fit(before, np.where(event, "yes", "no"))
+    after = before.assign(a=before["a"].where(before.index % 3 > 0, 0.0))
+    (variable,) = [v for v in model.card_.variables if v.feature == 0]
+    old, new = (variable.band_of(rows["a"].to_numpy()) for rows in (before, after))
+    found = drift_of(model, after)
+    assert found["what"] == "a"
+    assert found["value"] == pytest.approx(index_by_hand(old.tolist(), new.tolist()))

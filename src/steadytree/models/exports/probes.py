@@ -95,14 +95,14 @@ class Probes:
         return cls(scorecard.space, list(dict.fromkeys(rows)), len(values))
 
     def in_single(self) -> "Probes":
-        """The rows with their numbers rounded to float32, but for those that have none."""
-        rounded = []
-        for row in self.rows:
-            numbers = [v for v in row if isinstance(v, float) and abs(v) > LARGEST_SINGLE]
-            if not numbers:
-                rounded.append(
-                    tuple(float(np.float32(v)) if isinstance(v, float) else v for v in row)
-                )
+        """The rows with their numbers as the nearest finite ones of float32."""
+
+        def nearest(value: Value) -> Value:
+            if not isinstance(value, float):
+                return value
+            return float(np.float32(np.clip(value, -LARGEST_SINGLE, LARGEST_SINGLE)))
+
+        rounded = [tuple(map(nearest, row)) for row in self.rows]
         return Probes(self.space, list(dict.fromkeys(rounded)), self.n_leaves)
 
     def columns(self, features: Iterable[int]) -> dict[str, list[Value]]:
@@ -113,7 +113,7 @@ class Probes:
         """Rows with an infinite number in one of the columns, which models refuse."""
         numbers = [j for j in features if not self.space[j].is_categorical]
         values = [[row[j] for j in numbers] for row in self.rows]
-        matrix = np.array(values, np.float64).reshape(len(self.rows), -1)
+        matrix = np.array(values, np.float64).reshape(len(self.rows), len(numbers))
         return np.asarray(np.isinf(matrix).any(axis=1))
 
     def ask(
