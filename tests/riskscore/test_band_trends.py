@@ -69,17 +69,15 @@ def test_a_band_needs_ten_rows_and_a_trend_five_bands(n, bands):
 
 def test_levels_of_both_scales_by_hand():
     """Six values are six bins, whose levels are their middles, and middle ranks."""
-    x = np.repeat([0, 1, 2, 4, 8, 16], 20)
-    trends = trends_of(rows_of([x], x > 3))
-    thresholds = np.array([0.5, 1.5, 3, 6, 12])
-    np.testing.assert_array_equal(trends_thresholds(x), thresholds)
-    middles = np.array([0, 1, 2.25, 4.5, 9, 15])
-    for level, exact in zip(trends.level[:, 0, :6], (middles, np.arange(6.0)), strict=True):
-        np.testing.assert_allclose(level, (exact - exact.mean()) / exact.std())
-
-
-def trends_thresholds(x):
-    return rows_of([x], x > 3).bins[0].thresholds
+    counts = np.array([20, 30, 20, 20, 40, 20])
+    x = np.repeat([0, 1, 2, 4, 8, 16], counts)
+    rows = rows_of([x], x > 3)
+    np.testing.assert_array_equal(rows.bins[0].thresholds, [0.5, 1.5, 3, 6, 12])
+    trends = trends_of(rows)
+    middles, ranks = [0, 1, 2.25, 4.5, 9, 15], [10, 35, 60, 80, 110, 140]
+    for level, exact in zip(trends.level[:, 0, :6], (middles, ranks), strict=True):
+        each = np.repeat(exact, counts)
+        np.testing.assert_allclose(level, (np.array(exact) - each.mean()) / each.std())
 
 
 @pytest.mark.parametrize("seed", range(5))
