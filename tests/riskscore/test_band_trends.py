@@ -1,11 +1,15 @@
 """Trends: bands of about equal weight, and the gain of one coefficient along them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.riskscore import banded
 from steadytree.riskscore.band_bins import ColumnBins
+from steadytree.riskscore.band_points import round_bands
 from steadytree.riskscore.band_trends import MOST_BANDS, Trends
 from steadytree.riskscore.banded import BandSettings, BinnedRows, grow_bands
 
@@ -137,3 +141,31 @@ def test_a_directed_variable_has_no_trend_the_other_way():
         rows = rows_of(columns, y, sign)
         found = grow_bands(rows, BandSettings(9, 9, trends=trends_of(rows)))
         assert set(found.trend) & {0} == expected
+
+
+def test_a_variable_with_splits_gets_no_trend_and_a_trend_goes_as_a_whole():
+    columns, y = straight_world()
+    rows = rows_of(columns[:1], y)
+    weights, trends = rows.weight_of_bins(), trends_of(rows)
+    settings = BandSettings(16, 6)
+    (split,) = banded._split_all(rows, banded._no_bands(rows), BandSettings(1, 6), weights)
+    _, _, other = banded._split_best(rows, split, replace(settings, trends=trends), weights)
+    assert not other.trend
+    assert other.band.max() == 2
+    found = grow_bands(rows, replace(settings, max_conditions=1, trends=trends))
+    assert set(found.trend) == {0}
+    joined = banded._joined(found, 0, 0, 1)
+    assert (joined.used, joined.trend, joined.band.max()) == ((), {}, 0)
+
+
+def test_the_ridge_weighs_the_one_coefficient_of_a_trend():
+    """The mean of squares over its bands, where bands of their own count one by one."""
+    columns, y = straight_world()
+    rows = rows_of([columns[0], columns[2]], y | (columns[2] > 0))
+    found = grow_bands(rows, BandSettings(16, 6, trends=trends_of(rows)))
+    assert (set(found.used), set(found.trend)) == ({0, 1}, {0})
+    points = round_bands(rows, found, 10)
+    by_band = [np.unique(points.points[0][:64]), [0, points.points[1].max()]]
+    own = [points.points[0][np.argmax(found.band[0] == k)] for k in range(MOST_BANDS)]
+    assert set(own) == set(by_band[0].tolist())
+    assert points.spread == pytest.approx(np.var(own) + 2 * np.var(by_band[1]))
