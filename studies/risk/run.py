@@ -8,7 +8,7 @@ in the output folder, so a stopped run goes on where it was.
 """
 
 import argparse
-import json
+import csv
 import pathlib
 import time
 import warnings
@@ -25,7 +25,7 @@ from steadytree.reporting.study import Results
 PEERS = ("l1", "optbinning", "imodels", "figs", "fasterrisk")
 OURS = {
     "banded": {},
-    "6 variables": {"max_variables": 6, "max_conditions": 16},
+    "6 variables": {"max_variables": 6},
 }
 
 
@@ -90,7 +90,7 @@ def main(arguments=None):
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("risk_out"))
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--peers", nargs="*", default=(), choices=PEERS)
-    parser.add_argument("--peer-splits", type=int, default=5)
+    parser.add_argument("--peer-splits", type=int, default=10)
     parser.add_argument("--sets", nargs="*")
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
@@ -107,8 +107,20 @@ def main(arguments=None):
                 if frame is None:
                     frame, y = data.load(name)
                 results.add(measure(name, method, seed, frame, y))
-    stored = json.loads(pathlib.Path(__file__).with_name("peers.json").read_text("utf-8"))
-    print(tables.all_tables(results.cells, stored))
+    print(tables.all_tables(results.cells + stored_peers(results.cells)))
+
+
+def stored_peers(lines):
+    """Peers' lines of an earlier run on the same splits, where lines have none."""
+    rows = csv.DictReader(pathlib.Path(__file__).with_name("peers.csv").open(encoding="utf-8"))
+    sets = {line["set"] for line in lines}
+    measured = {(line["set"], line["method"]) for line in lines}
+    return [
+        {key: row[key] if key in ("set", "method") else float(row[key]) for key in row}
+        | {"seed": int(row["seed"])}
+        for row in rows
+        if row["set"] in sets and (row["set"], row["method"]) not in measured
+    ]
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import data
 MEASURES = ("log_loss", "auc", "accuracy", "size", "seconds")
 
 
-def all_tables(lines, stored):
-    """Means of each part, then set by set; `stored` has peers of an earlier run on these splits."""
+def all_tables(lines):
+    """Means of each part, then set by set."""
     parts = {
         "Sets on which settings were chosen, on other splits": data.CHOSEN_ON,
         "Sets that had no part in the choice": data.OTHERS,
@@ -20,11 +20,11 @@ def all_tables(lines, stored):
     }
     texts = []
     for title, sets in parts.items():
-        found = cells(lines, sets, stored["by_set"])
+        found = cells(lines, sets)
         if found:
             texts += [
                 f"{title}\n{'-' * len(title)}",
-                means(found, stored["means"].get(title, {})),
+                means(found),
                 by_set(found, "log_loss"),
                 by_set(found, "auc"),
             ]
@@ -35,8 +35,9 @@ def all_tables(lines, stored):
 def all_splits(lines):
     """Our default over all its splits, whatever peers have, with the standard deviation."""
     rows = [["banded, all splits", "splits", "log_loss", "sd", "auc", "sd"]]
-    for name in dict.fromkeys(line["set"] for line in lines):
-        own = [line for line in lines if line["set"] == name and line["method"] == "banded"]
+    listed = [line for line in lines if line["method"] == "banded"]
+    for name in dict.fromkeys(line["set"] for line in listed):
+        own = [line for line in listed if line["set"] == name]
         row = [name, str(len(own))]
         for key in ("log_loss", "auc"):
             values = [line[key] for line in own]
@@ -45,7 +46,7 @@ def all_splits(lines):
     return aligned(rows)
 
 
-def cells(lines, sets, stored):
+def cells(lines, sets):
     """Means over splits by set and method, on splits where every method has a result."""
     listed = defaultdict(dict)
     for line in lines:
@@ -56,11 +57,8 @@ def cells(lines, sets, stored):
         if name not in listed:
             continue
         shared = set.intersection(*(set(by_seed) for by_seed in listed[name].values()))
-        peers = {m: one for m, one in stored.get(name, {}).items() if m not in listed[name]}
-        if peers:  # which have the first splits
-            shared &= set(range(min(one["splits"] for one in peers.values())))
         if shared:
-            found[name] = peers | {
+            found[name] = {
                 method: {
                     key: float(np.mean([by_seed[seed][key] for seed in shared])) for key in MEASURES
                 }
@@ -76,11 +74,11 @@ def methods_of(found):
     return [method for method in names if all(method in one for one in found.values())]
 
 
-def means(found, stored):
+def means(found):
     """Means over the sets; CPU time as a geometric mean."""
     rows = [["mean of sets", *MEASURES]]
     for method in methods_of(found):
-        own = [one[method] | stored.get(method, {}) for one in found.values()]
+        own = [one[method] for one in found.values()]
         values = [float(np.mean([each[key] for each in own])) for key in MEASURES[:-1]]
         seconds = float(np.exp(np.mean(np.log([max(each["seconds"], 1e-4) for each in own]))))
         rows.append(

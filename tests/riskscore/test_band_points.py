@@ -27,7 +27,7 @@ def test_points_are_whole_from_zero_and_in_the_order_of_the_log_odds(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_single_step_more_or_less_is_better(seed):
-    """Against every neighbour, with the curve through totals fitted anew."""
+    """Against every neighbour, with the curve through totals fitted anew to the fitted risks."""
     from steadytree.riskscore._kernels.bands import points_loss
 
     rows = binned_rows(seed)
@@ -42,8 +42,8 @@ def test_no_single_step_more_or_less_is_better(seed):
         chosen[steps.owner == v] = np.diff(np.sort(own))
 
     def loss(tried):
-        data = steps.owner, steps.held, bands.weight, bands.events, bands.ridge
-        return points_loss(tried, *data, found.slope, found.start)[2]
+        data = bands.weight, bands.weight * expit(bands.levels()), found.slope, found.start
+        return points_loss(tried @ steps.held, steps.held[0], 0, *data)[2]
 
     best = loss(chosen)
     for k in range(len(chosen)):

@@ -1,5 +1,7 @@
 """The search for bands: its fit is the ridge regression of its bands, and its limits hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -7,6 +9,7 @@ from scipy.optimize import minimize
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.riskscore import banded
 from steadytree.riskscore.band_bins import ColumnBins
+from steadytree.riskscore.band_trends import Trends
 from steadytree.riskscore.banded import BandSettings, BinnedRows, grow_bands, least_weights
 from tests.riskscore.test_condition_score import mixed_data
 
@@ -23,18 +26,26 @@ def binned_rows(seed=0, n=300, sign=0, turn=banded.TURN):
     return BinnedRows(*given, directed, np.full(p, turn))
 
 
+def trends_of(rows):
+    return Trends.of(rows.bins, rows.categorical, rows.weight_of_bins())
+
+
 def level_of(rows, found):
     return found.start + sum(found.value[v][rows.binned[v]] for v in found.used)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_fit_is_the_penalised_optimum_of_its_bands(seed):
+@pytest.mark.parametrize("with_trends", [False, True])
+def test_the_fit_is_the_penalised_optimum_of_its_bands(seed, with_trends):
     rows = binned_rows(seed)
-    found = grow_bands(rows, BandSettings(5, 4))
+    trends = trends_of(rows) if with_trends else None
+    found = grow_bands(rows, BandSettings(5, 4, trends=trends))
+    assert bool(found.trend) == with_trends
     design = [np.ones(len(rows.events))]
     for v in found.used:
         own = found.band[v][rows.binned[v]]
-        design += [own == k for k in range(found.band[v].max() + 1)]
+        bases = found.trend.get(v, np.eye(found.band[v].max() + 1))
+        design += [basis[own] for basis in bases]
     X = np.column_stack(design).astype(float)
 
     def loss(at):
@@ -109,11 +120,14 @@ def test_few_rows_may_have_small_bands():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_of_two_limits_those_bands_are_taken_that_promise_more(seed):
-    """As if both were grown alone, although they share their first splits."""
+def test_of_two_limits_those_bands_are_taken_that_promise_more(seed, monkeypatch):
+    """As if they were grown alone, under the second limit also with trends."""
+    monkeypatch.setattr(banded, "CLOSE", np.inf)
     rows = binned_rows(seed)
-    alone = [grow_bands(rows, BandSettings(*limits)) for limits in ((5, 5), (8, 2))]
-    both = grow_bands(rows, BandSettings(5, 5, instead=(8, 2)))
+    settings = [BandSettings(5, 5), BandSettings(8, 2)]
+    settings.append(replace(settings[1], trends=trends_of(rows)))
+    alone = [grow_bands(rows, one) for one in settings]
+    both = grow_bands(rows, BandSettings(5, 5, instead=(8, 2), smooth=True))
     promised = [2 * one.plain_loss + one.spent for one in alone]
     expected = alone[int(np.argmin(promised))]
     np.testing.assert_array_equal(both.band, expected.band)
@@ -134,8 +148,8 @@ def test_a_turn_is_kept_where_it_gains_more_than_its_price():
         )  # fmt: skip
         found = banded._no_bands(rows)
         for first in (1, 2):
-            leave = np.arange(found.band.shape[1]) == first
-            found = banded._refit(rows, banded._with_split(rows, found, 0, leave))
+            own = np.where(np.arange(found.band.shape[1]) == first, first, found.band[0])
+            found = banded._refit(rows, banded._with_bands(rows, found, 0, own))
         joined = [banded._refit(rows, banded._joined(found, 0, *pair)) for pair in ((0, 1), (1, 2))]
         gains.append(min(one.loss for one in joined) - found.loss)
         kept.append(banded.straighten(rows, found).band.max() == 2)

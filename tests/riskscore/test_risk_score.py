@@ -235,6 +235,19 @@ def test_a_rare_outcome_is_ranked_about_as_by_logistic_regression(share):
     assert found > possible - (0.06 if share == 0.005 else 0.04)
 
 
+def test_ranges_as_text_are_bands_in_their_order():
+    """The risk rises with age, in no group against its neighbours; texts sort otherwise."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 80, 2000)
+    text = np.array([f"{10 * (a // 10)}-{10 * (a // 10) + 9}" if a > 4 else "<5" for a in age])
+    y = rng.random(2000) < 1 / (1 + np.exp(-(age - 40) / 15))
+    card = RiskScoreClassifier().fit(pd.DataFrame({"age": text}), y).card_
+    names = ["<5", *(f"{k}-{k + 9}" for k in range(0, 80, 10))]
+    totals = card.score(pd.DataFrame({"age": names}))
+    assert (np.diff(totals) >= 0).all()
+    assert len(np.unique(totals)) >= 4
+
+
 def test_many_sites_are_grouped_by_what_their_rows_tell():
     rng = np.random.default_rng(0)
     site, effect = rng.integers(0, 60, 8000), rng.normal(size=60) * 0.8

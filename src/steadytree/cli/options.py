@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 import steadytree as st
@@ -38,11 +39,26 @@ READS, WRITES, CHANGES, FILLS = Does("read"), Does("write"), Does("change"), Doe
 CONNECTS = Does(None)
 
 
+class Command(TyperCommand):
+    """A command whose help lists options by what they are for."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        listed: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            usual = "Arguments" if param.param_type_name == "argument" else "Options"
+            if record := param.get_help_record(ctx):
+                title = getattr(param, "rich_help_panel", None) or usual
+                listed.setdefault(title, []).append(record)
+        for title, records in listed.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
 class App(typer.Typer):
     """An app whose commands refuse to overwrite their inputs or their other outputs."""
 
     def command(self, *names: Any, **options: Any) -> Callable[[Any], Any]:
-        register = super().command(*names, **options)
+        register = super().command(*names, **{"cls": Command, **options})
 
         def add(function: Any) -> Any:
             register(keeps_apart(function))
@@ -119,9 +135,9 @@ def _files_of_plan(values: dict[str, Any]) -> tuple[UsedPath, ...]:
     return StudyConfig.load(values["plan"]).files
 
 
-def option(metavar: str, help: str) -> Any:
-    """An option with the name of its value and its help."""
-    return typer.Option(metavar=metavar, help=help)
+def option(metavar: str, help: str, title: str | None = None) -> Any:
+    """An option with the name of its value and its help, listed under a title."""
+    return typer.Option(metavar=metavar, help=help, rich_help_panel=title)
 
 
 Method = StrEnum("Method", "GIBBS GREEDY TOPDOWN")  # how a private tree is grown

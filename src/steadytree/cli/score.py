@@ -45,6 +45,9 @@ Examples:
 
 Exit code 3 if a limit on new rows is exceeded; the scores are written anyway."""
 
+# titles of options in the help
+FITTING, ROWS = "To fit, with --target", "Rows with scores"
+LIMITS, SHEET = "To watch new rows, with --card", "The risk score itself"
 Objective = StrEnum("Objective", "LOG_LOSS MAJORITY LOGISTIC")
 
 
@@ -56,72 +59,85 @@ def score(
     card: Annotated[MayRead, option("FILE", "A saved risk score (*.card.json) to apply.")] = None,
     drop: Drop = None,
     positive: Annotated[
-        str | None, option("LABEL", "To fit: the event that is scored; usually the last label.")
+        str | None, option("LABEL", "The event that is scored; usually the last label.", FITTING)
     ] = None,
     objective: Annotated[
-        Objective, typer.Option(help="To fit: minimise log loss, or errors under noise.")
+        Objective,
+        typer.Option(help="Minimise log loss, or errors under noise.", rich_help_panel=FITTING),
     ] = Objective.LOG_LOSS,
     noise: Annotated[
-        str, typer.Option(help="To fit: noise to withstand, as a share of each range, or 1se.")
+        str, option("SHARE", "Noise to withstand, as a share of each range, or 1se.", FITTING)
     ] = "0",
     max_variables: Annotated[
-        int | None, typer.Option(min=1, help="To fit: maximum number of columns.")
+        int | None, typer.Option(min=1, help="Most columns.", rich_help_panel=FITTING)
     ] = None,
     max_conditions: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="To fit: most thresholds and groups; default: 10, or 16 in six columns.",
+            help="Most thresholds and groups; default: 10, or trends and splits of six columns.",
+            rich_help_panel=FITTING,
         ),
     ] = None,
     decision: Annotated[
         str,
         option(
             "RULE",
-            "To fit: predict the event above a risk (0.2), where a missed event costs C false "
+            "Predict the event above a risk (0.2), where a missed event costs C false "
             "positives (cost=C), or for a share of rows (sensitivity=S, specificity=S).",
+            FITTING,
         ),
     ] = "0.5",
     prevalence: Annotated[
-        str | None, option("SHARE", "To fit: share of events among people the score is for.")
+        str | None, option("SHARE", "Share of events among people the score is for.", FITTING)
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="To fit: random seed of the cross-validation.")
+        int,
+        typer.Option(min=0, help="Random seed of the cross-validation.", rich_help_panel=FITTING),
     ] = 0,
-    reasons: Annotated[int, typer.Option(min=0, help="Most reasons a row.")] = 3,
-    outcome: Annotated[
-        str | None, option("COLUMN", "With --card: known outcomes, to check calibration.")
-    ] = None,
-    max_psi: Annotated[
-        float | None, option("NUMBER", "With --card: largest population stability index.")
-    ] = None,
-    max_miscalibration: Annotated[
-        str | None,
-        option("SHARE", "With --outcome: how far events may be from their expected number."),
-    ] = None,
+    reasons: Annotated[
+        int, typer.Option(min=0, help="Most reasons a row.", rich_help_panel=ROWS)
+    ] = 3,
     scaling: Annotated[
         str | None,
         option(
             "PDO[,SCORE,ODDS]",
             "Add a credit score: points that double the odds, and its score at some odds against "
             "the event; 20 is 20,600,50.",
+            ROWS,
         ),
     ] = None,
     out: Annotated[
-        MayWrite, option("FILE", "Where to write the rows with scores and reasons (csv).")
+        MayWrite, option("FILE", "Where to write the rows with scores and reasons (csv).", ROWS)
     ] = None,
-    save: Annotated[MayWrite, option("FILE", "Where to save the risk score (*.card.json).")] = None,
+    outcome: Annotated[
+        str | None, option("COLUMN", "Known outcomes, to check calibration.", LIMITS)
+    ] = None,
+    max_psi: Annotated[
+        float | None, option("NUMBER", "Largest population stability index.", LIMITS)
+    ] = None,
+    max_miscalibration: Annotated[
+        str | None,
+        option(
+            "SHARE", "With --outcome: how far events may be from their expected number.", LIMITS
+        ),
+    ] = None,
+    save: Annotated[
+        MayWrite, option("FILE", "Where to save the risk score (*.card.json).", SHEET)
+    ] = None,
     sheet: Annotated[
         list[Path] | None,
-        option("FILE", "Where to draw the sheet: *.svg, or *.html to print; may be repeated."),
+        option("FILE", "Where to draw it: *.svg, or *.html to print; may be repeated.", SHEET),
         WRITES,
     ] = None,
     bands: Annotated[
-        MayWrite, option("FILE", "Where to write bands with points, rows, WoE and IV (csv).")
+        MayWrite,
+        option("FILE", "Where to write bands with points, rows, WoE and IV (csv).", SHEET),
     ] = None,
-    title: Annotated[str | None, option("TEXT", "Title of the sheet.")] = None,
+    title: Annotated[str | None, option("TEXT", "Title of the sheet.", SHEET)] = None,
     unit: Annotated[
-        list[str] | None, option("COLUMN=UNIT", "Unit of a column, for the sheet; may be repeated.")
+        list[str] | None,
+        option("COLUMN=UNIT", "Unit of a column, for the sheet; may be repeated.", SHEET),
     ] = None,
     loss: Annotated[str | None, typer.Option(hidden=True)] = None,
     tau: Annotated[str | None, typer.Option(hidden=True)] = None,

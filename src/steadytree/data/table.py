@@ -151,7 +151,7 @@ class Table:
         if absent:
             raise ValueError(
                 f"X lacks the column(s) {quote(absent)}; it has {quote(self.names)}. "
-                "Pass the columns the tree was learned from."
+                "Pass the columns the model was learned from."
             )
         kept = [self.names.index(name) for name in names]
         types = tuple(self.types[j] for j in kept) if self.types else ()

@@ -1,5 +1,7 @@
 """Bins of the columns for bands: round thresholds of numbers, categories with rare ones pooled."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +12,18 @@ from steadytree.riskscore._kernels.bands import round_between
 
 MOST_BINS = 64
 RARE = 0.002  # share of the weight below which categories are pooled
+NUMBER = r"(-?\d+(?:\.\d+)?)"
+# "30-39", "30 to 39", "<30", "under 30", ">= 60", "60+"; a plain number may be a code
+SIDE = r"(<=?|>=?|≤|≥|under|over|up to)"
+RANGE = re.compile(rf"{SIDE}?\s*{NUMBER}(?:\s*(?:-|–|to)\s*{NUMBER}|\s*\+)?")
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnBins:
     """Bins 0..size - 1 of a column's values; bin `size` is for missing values."""
 
-    thresholds: NDArray[np.float64]  # of numbers: a value on one is in the upper bin
+    # of numbers: a value on one is in the upper bin; of ordered categories: between their ranks
+    thresholds: NDArray[np.float64]
     bin_of_category: NDArray[np.int64]  # pooled ones share the last bin; empty for numbers
     size: int
 
@@ -24,17 +31,27 @@ class ColumnBins:
     def of(
         cls, column: Column, values: NDArray[np.float64], weights: NDArray[np.float64], least: float
     ) -> "ColumnBins":
-        """Bins of encoded values; categories of less weight than `least` are pooled."""
+        """Bins of encoded values; categories of less weight than `least` are pooled.
+
+        Categories that are ranges of numbers keep their order, each in a bin of its own.
+        """
         known = ~np.isnan(values)
         if not column.is_categorical:
             thresholds = round_thresholds(values[known], weights[known], column.kind)
             return cls(thresholds, np.empty(0, np.int64), len(thresholds) + 1)
+        if (ranks := order_of_ranges(column.categories)) is not None:
+            return cls(np.arange(0.5, len(ranks) - 1, dtype=np.float64), ranks, len(ranks))
         summed = np.bincount(
             values[known].astype(np.int64), weights[known], minlength=len(column.categories)
         )
         common = summed >= max(least, RARE * weights.sum()) * (1 - 1e-9)
         bins = np.where(common, np.cumsum(common) - 1, common.sum())
         return cls(np.empty(0), bins, int(bins.max()) + 1)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether thresholds can divide the bins."""
+        return len(self.thresholds) > 0 or not len(self.bin_of_category)
 
     @property
     def pools(self) -> bool:
@@ -49,6 +66,23 @@ class ColumnBins:
         else:
             found = np.searchsorted(self.thresholds, values, side="right")
         return np.where(missing, self.size, found)
+
+
+def order_of_ranges(categories: Sequence[object]) -> NDArray[np.int64] | None:
+    """Ranks of at least three categories that are ranges of numbers; None where one is not."""
+    found = [RANGE.fullmatch(str(category).strip()) for category in categories]
+    ranges = [one for one in found if one is not None]
+    plain = sum(one[0] == one[2] for one in ranges)
+    if len(ranges) < len(found) or len(found) < 3 or plain > len(found) / 2:
+        return None
+    # what is below a number comes before what begins at it, and what is above it after both
+    sides = {"<": -1, "under": -1, "<=": 0, "≤": 0, "up to": 0, ">=": 1, "≥": 1, ">": 2, "over": 2}
+    keys = [(float(one[2]), sides.get(one[1], 1), float(one[3] or one[2])) for one in ranges]
+    if len(set(keys)) < len(keys):
+        return None
+    ranks = np.empty(len(keys), np.int64)
+    ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    return ranks
 
 
 def round_thresholds(

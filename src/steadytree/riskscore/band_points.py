@@ -8,11 +8,12 @@ from scipy.special import expit, logit
 
 from steadytree.models.condition import Condition
 from steadytree.models.variable import category_conditions, number_conditions
-from steadytree.riskscore._kernels.bands import points_spread, polish_steps
+from steadytree.riskscore._kernels.bands import polish_steps
 from steadytree.riskscore.banded import Bands, BinnedRows
 
 SEARCHED = 0.35  # part of a split's price that its gain is too high by
 NEAR = 0.5  # log likelihood that smaller points may cost
+POLISHED = 6  # scales that are improved, out of all that are rounded
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ class Steps:
 
     owner: NDArray[np.int64]  # (k,): variable of each step
     height: Floats  # (k,): log odds
-    held: NDArray[np.bool_]  # (m, k): patterns at or above it
+    held: NDArray[np.bool_]  # (k, m): patterns at or above it
     rank: dict[int, NDArray[np.int64]]  # by variable: rank of each band
 
     @classmethod
@@ -48,7 +49,7 @@ class Steps:
                 owner.append(v)
                 height.append(values[order[step]] - values[order[step - 1]])
                 held.append(rank[v][found.members[:, k]] >= step)
-        return cls(np.array(owner), np.array(height), np.stack(held, axis=1), rank)
+        return cls(np.array(owner), np.array(height), np.stack(held), rank)
 
     def rounded(self, scale: float) -> NDArray[np.int64]:
         """Whole steps whose sums are the log odds times a scale, rounded."""
@@ -67,7 +68,10 @@ def round_bands(
     forced: tuple[int, ...] = (),
     scale: float | None = None,
 ) -> BandPoints:
-    """Small integer points: several scales are rounded, then improved step by step."""
+    """Small integer points: several scales are rounded, the best are improved step by step.
+
+    They follow the fitted risks, not the rows' events, which are fitted already.
+    """
     if not found.used:
         return BandPoints((), {}, 0.0, found.start, 0.0)
     steps = Steps.of(found)
@@ -79,24 +83,25 @@ def round_bands(
     )
     span = max(steps.height[steps.owner == v].sum() for v in found.used)
     scales = np.arange(1, most + 0.1, 0.5) / span if scale is None else [scale]
-    data = steps.owner, steps.held, found.weight, found.events, found.ridge
-
-    def polished(
-        given: NDArray[np.int64], slope: float
-    ) -> tuple[NDArray[np.int64], float, float, float]:
-        tops = max(most, 1) if scale is None else 10**6
-        return polish_steps(given, *data, tops, least.astype(np.int64), slope, found.start)
-
-    tried = [(np.maximum(steps.rounded(one), least), 1 / one) for one in scales]
-    runs = [polished(*each) for each in tried]
+    events = found.weight * expit(found.levels())
+    tops = max(most, 1) if scale is None else 10**6
+    data = steps.owner, steps.held, found.weight, events, tops, least.astype(np.int64)
+    tried = [
+        polish_steps(np.maximum(steps.rounded(one), least), *data, 1 / one, found.start, False)
+        for one in scales
+    ]
+    tried = sorted(tried, key=lambda run: run[3])[:POLISHED]
+    runs = [polish_steps(run[0], *data, *run[1:3], True) for run in tried]
     good = [run for run in runs if run[3] <= min(one[3] for one in runs) + NEAR]
     chosen, slope, start, _ = min(good, key=lambda run: (_largest(run[0], steps), run[3]))
-    points = {}
+    points, spread = {}, 0.0
     for v in found.used:
         own = np.concatenate([[0], np.cumsum(chosen[steps.owner == v])])[steps.rank[v]]
+        # a trend has one coefficient, of levels with variance 1
+        spread += float(own.var() * (1 if v in found.trend else len(own)))
         if own.any():
             points[v] = _all_bins(rows, found, v, own)
-    return BandPoints(tuple(points), points, slope, start, points_spread(chosen, steps.owner))
+    return BandPoints(tuple(points), points, slope, start, spread)
 
 
 def _largest(chosen: NDArray[np.int64], steps: Steps) -> int:
@@ -140,7 +145,7 @@ def conditions_of(rows: BinnedRows, found: BandPoints) -> dict[Condition, int]:
     for v in sorted(found.used, key=lambda v: -int(found.points[v].max())):
         feature, bins, points = int(rows.feature[v]), rows.bins[v], found.points[v].tolist()
         *known, missing = points[: bins.size + 1]
-        if rows.categorical[v]:
+        if len(bins.bin_of_category):
             categories = [known[k] for k in bins.bin_of_category]
             given |= dict(category_conditions(feature, categories, missing))
         else:

@@ -1,6 +1,7 @@
 """Bands of a risk score: the greedy search for splits under the log loss, before rounding."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,11 +16,13 @@ from steadytree.riskscore._kernels.bands import (
     sum_bins,
 )
 from steadytree.riskscore.band_bins import ColumnBins
+from steadytree.riskscore.band_trends import Trends
 
 # a normal prior on the log odds of each band: of variance 1/2 in the search, at most 10 after it
 RIDGE, LEAST_RIDGE = 2.0, 0.1
 TURN = 10.0  # twice the log likelihood that a change of direction must gain
 # prices in twice the log likelihood: chance alone gains about this much by the best split
+TREND_PRICE = float(np.log(2))  # a trend has two scales to choose from
 THRESHOLD_PRICE = 1.0  # times the logarithm of the number of thresholds
 CATEGORY_PRICE = 1.0  # times the part of the gain that chance has
 TAIL, INNER = 0.005, 0.05  # least share of the weight in a band at an end, and between others
@@ -28,10 +31,8 @@ FEW = 0.1
 SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
 WORTH = 0.5  # share of its price that a split must gain
 PROMISE = 1.0  # share of the prices that a fit gains by chance, in the choice between two limits
-
-
-# exchanges of splits: at most for each condition, splits tried, and least gain
-EXCHANGES, WEAKEST, GAINED = 1, 4, 1.0
+CLOSE = 20.0  # what exchanges of splits may still gain
+WEAKEST, GAINED = 4, 1.0  # exchanges of splits: splits that are tried, and least gain
 
 Floats = NDArray[np.float64]
 
@@ -40,12 +41,13 @@ Floats = NDArray[np.float64]
 class BandSettings:
     """What a risk score may use."""
 
-    max_conditions: int
+    max_conditions: int  # a trend counts as one
     max_variables: int
     forced: tuple[int, ...] = ()
     excluded: frozenset[int] = frozenset()  # columns left out
-    # other limits, conditions and variables, under which the bands may be grown instead
-    instead: tuple[int, int] | None = None
+    instead: tuple[int, int] | None = None  # other limits: conditions and variables
+    smooth: bool = False  # whether trends are tried then
+    trends: Trends | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class BinnedRows:
     binned: NDArray[np.uint16]
     events: Floats
     weights: Floats
-    categorical: NDArray[np.bool_]
+    categorical: NDArray[np.bool_]  # (p,): categories without an order
     sign: NDArray[np.int64]  # (p,): 1 or -1 where the risk may only rise or fall
     turn: Floats  # (p,): price of a change of direction
 
@@ -93,6 +95,8 @@ class Bands:
     null_loss: float  # of the share of events alone
     spent: float = 0.0  # prices of all splits
     ridge: float = RIDGE
+    # of variables that follow a trend: what their coefficients are multiplied by, (1 or 2, bands)
+    trend: Mapping[int, Floats] = field(default_factory=dict)
 
     def levels(self) -> Floats:
         """Log odds of each pattern."""
@@ -101,8 +105,9 @@ class Bands:
 
     def values_of(self, v: int) -> Floats:
         """Log odds of each band of a variable."""
-        first = [int(np.argmax(self.band[v] == k)) for k in range(self.band[v].max() + 1)]
-        return self.value[v][first]
+        found = np.empty(self.band[v].max() + 1)
+        found[self.band[v]] = self.value[v]
+        return found
 
 
 def least_weights(total: float) -> tuple[float, float]:
@@ -121,15 +126,25 @@ def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
     path = _split_all(rows, nothing, settings, weight_of_bins)
     if not settings.forced and not any(_beats_chance(rows, one) for one in path):
         return nothing
-    found = [_finished(rows, path[-1], settings, weight_of_bins)]
+    tried = [(path[-1], settings)]
     if settings.instead is not None:
         conditions, variables = settings.instead
         other = replace(settings, max_conditions=conditions, max_variables=variables)
         # the first splits are the same, as long as there are no more variables
         *_, shared = (one for one in [nothing, *path] if len(one.used) <= variables)
-        *_, last = shared, *_split_all(rows, shared, other, weight_of_bins)
-        found.append(_finished(rows, last, other, weight_of_bins))
-    return min(found, key=lambda one: 2 * one.plain_loss + PROMISE * one.spent)
+        grown, trends = [(shared, other)], Trends.of(rows.bins, rows.categorical, weight_of_bins)
+        if settings.smooth and trends.possible.any():
+            grown.append((nothing, replace(other, trends=trends)))
+        for first, own in grown:
+            tried += [(one, own) for one in _split_all(rows, first, own, weight_of_bins)[-1:]]
+    least = min(_promised(one) for one, _ in tried) + CLOSE
+    close = [pair for pair in tried if _promised(pair[0]) <= least]
+    return min((_finished(rows, *pair, weight_of_bins) for pair in close), key=_promised)
+
+
+def _promised(found: Bands) -> float:
+    """Twice the log loss that is expected on as many new rows, but for a constant."""
+    return 2 * found.plain_loss + PROMISE * found.spent
 
 
 def _split_all(
@@ -147,7 +162,7 @@ def _split_all(
 
 
 def _n_splits(found: Bands) -> int:
-    return sum(int(found.band[v].max()) for v in found.used)
+    return sum(1 if v in found.trend else int(found.band[v].max()) for v in found.used)
 
 
 def _beats_chance(rows: BinnedRows, found: Bands) -> bool:
@@ -173,15 +188,24 @@ def _split_best(
     """The best split's expected gain and price, and the bands refitted with it; None for none."""
     thresholds = np.array([max(len(one.thresholds), 1) for one in rows.bins])
     price = np.where(rows.categorical, CATEGORY_PRICE, THRESHOLD_PRICE * np.log(thresholds))
+    allowed, trends = _allowed(rows, found, settings), settings.trends
+    allowed[list(found.trend)] = False
     table = BandTable(
-        rows.size, rows.categorical, weight_of_bins, _allowed(rows, found, settings),
+        rows.size, rows.categorical, weight_of_bins, allowed,
         rows.sign, rows.turn, price, found.band, found.value,
     )  # fmt: skip
-    limits = RIDGE, *least_weights(float(rows.weights.sum()))
-    gain, paid, v, leave = best_split(table, *_gradients(rows, found), limits)
+    limits, sums = (RIDGE, *least_weights(float(rows.weights.sum()))), _gradients(rows, found)
+    gain, paid, v, leave = best_split(table, *sums, limits)
+    own, trend = np.where(leave, found.band[v].max() + 1, found.band[v]), found.trend
+    if trends is not None:
+        allowed[list(found.used)] = False
+        straight, u, scale = trends.best(*sums, allowed, rows.sign, RIDGE)
+        if straight - TREND_PRICE > gain:
+            gain, paid, v, own = straight - TREND_PRICE, TREND_PRICE, u, trends.band[u]
+            trend = {**trend, u: trends.basis(u, scale)}
     if v < 0:
         return 0.0, 0.0, None
-    other = _refit(rows, _with_split(rows, found, v, leave))
+    other = _refit(rows, replace(_with_bands(rows, found, v, own), trend=trend))
     return gain + paid, paid, replace(other, spent=found.spent + 1 + paid)
 
 
@@ -189,7 +213,7 @@ def _exchange(
     rows: BinnedRows, found: Bands, settings: BandSettings, weight_of_bins: Floats
 ) -> Bands:
     """Join the weakest split and make the best one instead, while that lowers the loss."""
-    for _ in range(EXCHANGES * settings.max_conditions):
+    for _ in range(settings.max_conditions):
         for pair in _weakest(rows, found)[:WEAKEST]:
             joined = _refit(rows, _joined(found, *pair))
             joined = replace(joined, spent=found.spent * (1 - 1 / _n_splits(found)))
@@ -211,6 +235,10 @@ def _weakest(rows: BinnedRows, found: Bands) -> list[tuple[int, int, int]]:
     for at, v in enumerate(found.used):
         values = found.values_of(v)
         mass = np.bincount(found.members[:, at], curve, minlength=len(values))
+        if v in found.trend:  # which goes as a whole
+            rest = values - mass @ values / max(mass.sum(), 1e-300)
+            listed.append((float(mass @ rest**2), (v, 0, 1)))
+            continue
         order = list(dict.fromkeys(found.band[v, : rows.size[v] + 1].tolist()))
         if rows.categorical[v]:
             order = np.argsort(values, kind="stable").tolist()
@@ -260,16 +288,17 @@ def _gradients(rows: BinnedRows, found: Bands) -> tuple[Floats, Floats]:
     return first / unit, second / unit
 
 
-def _with_split(rows: BinnedRows, found: Bands, v: int, leave: NDArray[np.bool_]) -> Bands:
-    band, used = found.band.copy(), found.used
-    band[v, leave] = band[v].max() + 1
-    key = 2 * found.pattern_of_row + leave[rows.binned[v]]
+def _with_bands(rows: BinnedRows, found: Bands, v: int, own: NDArray[np.int64]) -> Bands:
+    """Other bands of a variable's bins, which divide those it has."""
+    band, used, n = found.band.copy(), found.used, int(own.max()) + 1
+    band[v] = own
+    key = n * found.pattern_of_row + own[rows.binned[v]]
     seen = np.flatnonzero(np.bincount(key))
     pattern = np.searchsorted(seen, np.arange(key.max() + 1))[key]
-    members = found.members[seen // 2]
+    members = found.members[seen // n]
     if v not in used:
         used, members = (*used, v), np.column_stack([members, np.zeros(len(seen), np.int64)])
-    members[seen % 2 == 1, used.index(v)] = band[v].max()
+    members[:, used.index(v)] = seen % n
     weight: Floats = np.bincount(pattern, rows.weights).astype(np.float64)
     events: Floats = np.bincount(pattern, rows.weights * rows.events).astype(np.float64)
     return replace(
@@ -279,19 +308,21 @@ def _with_split(rows: BinnedRows, found: Bands, v: int, leave: NDArray[np.bool_]
 
 
 def _refit(rows: BinnedRows, found: Bands) -> Bands:
-    """The ridge regression of all bands, from where they are."""
-    if not found.used:
-        return found
-    bands = [np.arange(found.band[v].max() + 1) for v in found.used]
-    parts = [found.members[:, [k]] == own for k, own in enumerate(bands)]
-    design = np.column_stack([np.ones(len(found.weight)), *parts]).astype(np.float64)
-    theta = np.concatenate([[found.start], *(found.values_of(v) for v in found.used)])
+    """The ridge regression of all bands and trends, from where they are."""
+    bases = [found.trend.get(v, np.eye(found.band[v].max() + 1)) for v in found.used]
+    parts = [basis.T[found.members[:, k]] for k, basis in enumerate(bases)]
+    design = np.column_stack([np.ones(len(found.weight)), *parts])
+    now = [
+        basis @ found.values_of(v) / (basis * basis).sum(axis=1)
+        for v, basis in zip(found.used, bases, strict=True)
+    ]
+    theta = np.concatenate([[found.start], *now])
     ridge = np.append(0.0, np.full(len(theta) - 1, found.ridge))
     theta, loss = _newton(design, found.weight, found.events, ridge, theta)
     value, at = np.zeros_like(found.value), 1
-    for v, own in zip(found.used, bands, strict=True):
-        value[v] = theta[at : at + len(own)][found.band[v]]
-        at += len(own)
+    for v, basis in zip(found.used, bases, strict=True):
+        value[v] = (theta[at : at + len(basis)] @ basis)[found.band[v]]
+        at += len(basis)
     plain = loss - 0.5 * float(ridge @ theta**2)
     return replace(found, value=value, start=float(theta[0]), loss=loss, plain_loss=plain)
 
@@ -353,14 +384,17 @@ def _price(rows: BinnedRows, found: Bands) -> float:
 
 
 def _joined(found: Bands, v: int, one: int, two: int) -> Bands:
-    """Two bands of a variable as one; patterns stay apart."""
+    """Two bands of a variable as one, a trend as none; patterns stay apart."""
     low, high = min(one, two), max(one, two)
     renamed = np.arange(found.band[v].max() + 1)
     renamed[high] = low
     renamed[high + 1 :] -= 1
+    if v in found.trend:
+        renamed[:] = 0
     band, members, at = found.band.copy(), found.members.copy(), found.used.index(v)
     band[v], members[:, at] = renamed[band[v]], renamed[members[:, at]]
     used = found.used
     if band[v].max() == 0:
         used, members = tuple(u for u in used if u != v), np.delete(members, at, axis=1)
-    return replace(found, band=band, members=members, used=used)
+    trend = {u: basis for u, basis in found.trend.items() if u != v}
+    return replace(found, band=band, members=members, used=used, trend=trend)

@@ -28,7 +28,7 @@ from steadytree.riskscore.logistic import joint_scorecard
 from steadytree.riskscore.pool import ScorecardPool, search_pool
 
 MOST_POINTS, NO_LIMIT = 10, 10**6
-MANY, FEW_VARIABLES = 16, 6  # conditions, where variables are few
+MANY, FEW_VARIABLES = 16, 6  # splits and trends, where variables are few
 FOLDS, MOST_ROWS = 5, 10_000  # for the choice of the noise
 GROUP_ODDS = 2.0  # below half of the mean odds is low risk, from twice of them on high
 
@@ -73,7 +73,8 @@ def _settings(estimator: Any, data: LabelledRows) -> BandSettings:
         conditions = USUAL
         if len(data.classes) == 2 and len(forced) <= FEW_VARIABLES:
             instead = MANY, min(variables, FEW_VARIABLES)
-    return BandSettings(conditions, variables, forced, instead=instead)
+    smooth = not isinstance(estimator.noise, str) and estimator.noise == 0
+    return BandSettings(conditions, variables, forced, instead=instead, smooth=smooth)
 
 
 def _rows(estimator: Any, data: LabelledRows, fitting: Floats, event: int, noise: float):
@@ -93,8 +94,8 @@ def _rows(estimator: Any, data: LabelledRows, fitting: Floats, event: int, noise
             binned.append(own.binned(x - way * shift))
             feature.append(j)
             sign.append(way)
-            turn.append(0.0 if column.name in free or column.is_categorical else banded.TURN)
-    categorical = np.array([data.space[j].is_categorical for j in feature], bool)
+            turn.append(0.0 if column.name in free or not own.is_ordered else banded.TURN)
+    categorical = np.array([not own.is_ordered for own in bins], bool)
     return BinnedRows(
         tuple(bins),
         np.array(feature, np.int64),

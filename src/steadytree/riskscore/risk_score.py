@@ -65,8 +65,9 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         within one standard error of the best.
     max_conditions : int, "auto" or None, default="auto"
         Maximum number of thresholds and groups of categories (for each class, above two). "auto"
-        is 10, or for "log_loss" up to 16 of at most six columns, whichever promises the lower log
-        loss on new rows.
+        is 10, or for "log_loss" up to 16 splits and trends of at most six columns, whichever
+        promises the lower log loss on new rows. A trend is one coefficient along up to eight bands
+        of a number.
     max_variables : int or None, default=None
         Maximum number of columns; for "log_loss".
     positive : label, optional

@@ -157,7 +157,7 @@ def _note(scorecard: Scorecard) -> str:
         return ""
     own = scorecard.risk_table.rows[0].label if scorecard.risk_table.rows else None
     n_rows = sum(row.n_rows for row in scorecard.risk_table.rows if row.label == own)
-    note = f"95 % intervals: the share observed among {n_rows:,.6g} training rows, and the risk"
+    note = f"95 % intervals hold the share observed among {n_rows:,.6g} training rows and the risk"
     prevalence = scorecard.provenance.get("prevalence")
     return note if prevalence is None else f"{note}, at a prevalence of {risk_text(prevalence)}"
 

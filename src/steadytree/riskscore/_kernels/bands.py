@@ -267,60 +267,40 @@ def line_loss(weight, events, ridge, slope, start):
 
 
 @kernel
-def points_loss(steps, owner, held, weight, events, ridge, slope, start):
-    """`fit_line` for the totals of given steps; held (m, k) flags the steps that patterns have."""
-    totals = np.zeros(len(weight), np.int64)
-    for k in range(len(steps)):
-        if steps[k]:
-            for m in range(len(weight)):
-                totals[m] += steps[k] * held[m, k]
-    summed, hits = np.zeros(totals.max() + 1), np.zeros(totals.max() + 1)
+def points_loss(totals, held, change, weight, events, slope, start):
+    """`fit_line` where totals (m,) of patterns change by `change` where held (m,) is true."""
+    top = totals.max() + max(change, 0)
+    summed, hits = np.zeros(top + 1), np.zeros(top + 1)
     for m in range(len(weight)):
-        summed[totals[m]] += weight[m]
-        hits[totals[m]] += events[m]
-    return fit_line(summed, hits, ridge * points_spread(steps, owner), slope, start)
+        total = totals[m] + change * held[m]
+        summed[total] += weight[m]
+        hits[total] += events[m]
+    return fit_line(summed, hits, 0.0, slope, start)
 
 
 @kernel
-def points_spread(steps, owner):
-    """Squared distances of the points of all bands from the mean of their variable."""
-    spread, k = 0.0, 0
-    while k < len(steps):
-        end, points, total, squares = k, 0.0, 0.0, 0.0
-        while end < len(steps) and owner[end] == owner[k]:
-            points += steps[end]
-            total += points
-            squares += points * points
-            end += 1
-        spread += squares - total * total / (end - k + 1)  # the lowest band has no points
-        k = end
-    return spread
-
-
-@kernel
-def polish_steps(steps, owner, held, weight, events, ridge, most, least, slope, start):
+def polish_steps(steps, owner, held, weight, events, most, least, slope, start, moved):
     """Change one step by one at a time while the loss falls: steps, slope, start, loss.
 
-    A variable's steps add up to at most `most` points, and to at least `least[k]` for step k.
+    held (k, m) flags the steps that patterns have. A variable's steps add up to at most `most`
+    points, and to at least `least[k]` for step k. Nothing is changed unless `moved`.
     """
-    steps, moved = steps.copy(), True
-    slope, start, loss = points_loss(steps, owner, held, weight, events, ridge, slope, start)
+    steps, totals = steps.copy(), np.zeros(len(weight), np.int64)
+    for k in range(len(steps)):
+        totals += steps[k] * held[k]
+    slope, start, loss = points_loss(totals, held[0], 0, weight, events, slope, start)
     while moved:
         moved = False
         for k in range(len(steps)):
             for change in (1, -1):
-                total = change
-                for j in range(len(steps)):
-                    if owner[j] == owner[k]:
-                        total += steps[j]
-                if steps[k] + change < least[k] or total > most:
+                own = steps[owner == owner[k]].sum() + change
+                if steps[k] + change < least[k] or own > most:
                     continue
-                steps[k] += change
-                a, b, now = points_loss(steps, owner, held, weight, events, ridge, slope, start)
+                a, b, now = points_loss(totals, held[k], change, weight, events, slope, start)
                 if now < loss - 1e-6 * (1 + abs(loss)) and a > 0:
                     slope, start, loss, moved = a, b, now, True
-                else:
-                    steps[k] -= change
+                    steps[k] += change
+                    totals += change * held[k]
     return steps, slope, start, loss
 
 
