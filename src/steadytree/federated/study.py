@@ -252,9 +252,9 @@ def handshake(
             f"{len(known)} of {len(config.holders)} holders answered, the plan needs "
             f"{config.minimum}; missing: {', '.join(missing)}. {NOTHING}"
         )
-    told = [known.get(name, {}).get("rows_per_person") for name in config.holders]
-    counts = [number for number in told if type(number) is int and number > 0]
-    most = max(counts) if len(counts) == len(told) else None
+    stated = [known.get(name, {}).get("rows_per_person") for name in config.holders]
+    counts = [number for number in stated if type(number) is int and number > 0]
+    most = max(counts) if len(counts) == len(stated) else None
     return all(found["private"] for found in known.values()), most
 
 

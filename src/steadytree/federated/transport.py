@@ -62,9 +62,9 @@ class LocalHolders:
         self._holders = {holder.name: holder for holder in holders}
         self.names = tuple(self._holders)
         self.private = all(getattr(holder, "private", False) for holder in holders)
-        told = [getattr(holder, "rows_per_person", None) for holder in holders]
-        counts = [number for number in told if number is not None]
-        self.rows_per_person = max(counts) if counts and len(counts) == len(told) else None
+        stated = [getattr(holder, "rows_per_person", None) for holder in holders]
+        counts = [number for number in stated if number is not None]
+        self.rows_per_person = max(counts) if counts and len(counts) == len(stated) else None
 
     def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """Send the requests one after the other; a refusal is returned as its error."""
