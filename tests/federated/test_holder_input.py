@@ -113,12 +113,8 @@ def test_a_spent_budget(site, caplog):
         refused(caplog, act, 0.9, site)
 
 
-def test_a_holder_without_rows(site, caplog):
-    refused(caplog, lambda: Holder("h", SCHEMA, [], [], site.ledger, testing_seed=0))
-    empty = (
-        np.empty((0, 1)),
-        np.empty(0),
-    )  # as many columns as declared: whether it has rows is private
+@pytest.mark.parametrize("empty", [([], []), (np.empty((0, 1)), np.empty(0))])
+def test_whether_a_holder_has_rows_is_private(site, empty):
     Holder("h", SCHEMA, *empty, site.ledger, testing_seed=0)
 
 

@@ -313,8 +313,8 @@ def test_the_factor_of_a_guarantee_is_that_of_its_epsilon():
         assert "this model learns of any one row, present or not, at most a factor of" in text
         assert f"a factor of {np.exp(epsilon):.3g} in odds (epsilon {epsilon:g}, " in text
     assert "e+130 in odds" in PrivacyStatement(1e9, 0.0, {}, "gibbs").guarantee
-    accuracy = PrivacyStatement(1.0, 0.0, {}, "accuracy", relation=limits.person(2)).guarantee
+    accuracy = PrivacyStatement(1.0, 0.0, {}, "accuracy", relation=limits.relation(2)).guarantee
     assert "sees this answer learns of any one person" in accuracy
     assert "at most 2 rows)" in accuracy
-    assert limits.person(1)[-13:] == "at most 1 row"
+    assert limits.relation(1)[-13:] == "at most 1 row"
     assert "NOT PRIVATE" in PrivacyStatement(1.0, 0.0, {}, "gibbs", private=False).guarantee

@@ -24,7 +24,10 @@ def no_waiting_for_the_disk(monkeypatch):
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path, monkeypatch):
+    monkeypatch.setenv(
+        "XDG_STATE_HOME", str(tmp_path / "state")
+    )  # OLD has one identity in all tests
     return tmp_path / "patients.ledger"
 
 
