@@ -132,7 +132,7 @@ def fit_line(weight, events, ridge, slope, start):
     return float(found.x[0]), float(found.x[1]), float(found.fun)
 
 
-def polish_steps(steps, owner, held, weight, events, most, least, slope, start, moved):
+def polish_steps(steps, owner, held, weight, events, most, least, slope, start):
     def fit(tried, slope, start):
         totals = tried @ held.astype(int)
         sums = [np.bincount(totals, part, minlength=1) for part in (weight, events)]
@@ -140,6 +140,7 @@ def polish_steps(steps, owner, held, weight, events, most, least, slope, start, 
 
     steps = steps.copy()
     slope, start, loss = fit(steps, slope, start)
+    moved = True
     while moved:
         moved = False
         for k in range(len(steps)):
@@ -212,7 +213,7 @@ def steps_case(case):
     events = weight * rng.uniform(0.1, 0.9, 12)
     steps, least = rng.integers(0, 3, 4), np.zeros(4, np.int64)
     least[2] = steps[2] = max(steps[2], 1)
-    return steps, owner, held, weight, events, 6, least, 0.5, 0.0, bool(rng.random() < 0.8)
+    return steps, owner, held, weight, events, 6, least, 0.5, 0.0
 
 
 def line_case(case):

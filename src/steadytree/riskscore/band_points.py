@@ -13,7 +13,6 @@ from steadytree.riskscore.banded import Bands, BinnedRows
 
 SEARCHED = 0.35  # part of a split's price that its gain is too high by
 NEAR = 0.5  # log likelihood that smaller points may cost
-POLISHED = 6  # scales that are improved, out of all that are rounded
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +67,7 @@ def round_bands(
     forced: tuple[int, ...] = (),
     scale: float | None = None,
 ) -> BandPoints:
-    """Small integer points: several scales are rounded, the best are improved step by step.
+    """Small integer points: several scales are rounded and improved step by step.
 
     They follow the fitted risks, not the rows' events, which are fitted already.
     """
@@ -86,12 +85,10 @@ def round_bands(
     events = found.weight * expit(found.levels())
     tops = max(most, 1) if scale is None else 10**6
     data = steps.owner, steps.held, found.weight, events, tops, least.astype(np.int64)
-    tried = [
-        polish_steps(np.maximum(steps.rounded(one), least), *data, 1 / one, found.start, False)
+    runs = [
+        polish_steps(np.maximum(steps.rounded(one), least), *data, 1 / one, found.start)
         for one in scales
     ]
-    tried = sorted(tried, key=lambda run: run[3])[:POLISHED]
-    runs = [polish_steps(run[0], *data, *run[1:3], True) for run in tried]
     good = [run for run in runs if run[3] <= min(one[3] for one in runs) + NEAR]
     chosen, slope, start, _ = min(good, key=lambda run: (_largest(run[0], steps), run[3]))
     points, spread = {}, 0.0

@@ -279,16 +279,17 @@ def points_loss(totals, held, change, weight, events, slope, start):
 
 
 @kernel
-def polish_steps(steps, owner, held, weight, events, most, least, slope, start, moved):
+def polish_steps(steps, owner, held, weight, events, most, least, slope, start):
     """Change one step by one at a time while the loss falls: steps, slope, start, loss.
 
     held (k, m) flags the steps that patterns have. A variable's steps add up to at most `most`
-    points, and to at least `least[k]` for step k. Nothing is changed unless `moved`.
+    points, and to at least `least[k]` for step k.
     """
     steps, totals = steps.copy(), np.zeros(len(weight), np.int64)
     for k in range(len(steps)):
         totals += steps[k] * held[k]
     slope, start, loss = points_loss(totals, held[0], 0, weight, events, slope, start)
+    moved = True
     while moved:
         moved = False
         for k in range(len(steps)):
