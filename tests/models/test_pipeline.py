@@ -208,7 +208,7 @@ def test_the_note_says_where_missing_and_unseen_categories_part(imputed):
     steps = [SimpleImputer(strategy="most_frequent")] if imputed else []
     encoder = OneHotEncoder(handle_unknown="ignore")
     model = make_pipeline(*steps, encoder, DecisionTreeClassifier()).fit(X, y)
-    odd = pd.DataFrame({"colour": [None, "unseen"]})
+    odd = pd.DataFrame({"colour": [np.nan, "unseen"]})
     parted = len(set(model.predict(odd))) > 1  # red for want of a value, or nothing known at all
     assert parted == imputed == ("go with missing values" in st.as_tree(model).note)
     (known,) = raw_splits(model, st.as_tree(model[-1])).categories.values()
