@@ -63,6 +63,7 @@ def test_it_is_an_estimator_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["accuracy", "log_loss", "roc_auc"]))
 @settings(max_examples=8, deadline=None)
 def test_never_more_flips_nor_farther_than_the_refit(seed, scoring):
@@ -277,6 +278,7 @@ def test_the_side_of_missing_values_may_change_alone():
     assert model.tree_.missing_left[0] != old.missing_left[0]
 
 
+@pytest.mark.slow
 def test_rows_that_the_tree_has_seen_do_not_judge_it(tmp_path):
     """The tree in use knows its rows by heart, and what there is to learn is in another column."""
     rng = np.random.default_rng(0)

@@ -143,6 +143,7 @@ def test_leaves_of_few_rows():
     assert listed["leaf rows"]["level"] == listed["tiny leaves"]["level"] == "green"
 
 
+@pytest.mark.slow
 def test_decisions_that_change_on_retraining(good):
     X, y = rows_of(200, 6, slope=0.5)
     deep = DecisionTreeClassifier(random_state=0).fit(X, y)
