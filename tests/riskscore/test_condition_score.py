@@ -1,6 +1,7 @@
 """RiskScoreClassifier: what it guarantees holds, and what it is asked for it does."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -446,3 +447,17 @@ def test_points_are_divided_by_what_divides_them_all(offset):
     assert found.points.tolist() == [2, 3]
     np.testing.assert_array_equal(found.worst_totals > 0, worst > 0)
     np.testing.assert_array_equal(found.worst_totals, np.array([0, 1, 2, 3, 5]) + found.offset)
+
+
+def test_weighted_auc_is_that_of_scikit_learn(monkeypatch):
+    from sklearn.metrics import roc_auc_score
+
+    from steadytree.riskscore import boosting
+
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        total, labels, weights = rng.integers(0, 6, 30), rng.choice([-1, 1], 30), rng.random(30)
+        monkeypatch.setattr(boosting, "worst_totals", lambda *_, total=total: total)
+        rows = SimpleNamespace(labels=labels, weights=weights)
+        expected = roc_auc_score(labels, total, sample_weight=weights)
+        assert boosting.ranking_auc(None, rows) == pytest.approx(expected, abs=1e-12)
