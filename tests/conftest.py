@@ -1,5 +1,6 @@
 import os
 import pathlib
+import random
 import signal
 import sys
 
@@ -11,6 +12,16 @@ from steadytree.cli import app as cli
 # A slow machine is no failure, and the same examples come in every run.
 hypothesis.settings.register_profile("steadytree", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("steadytree")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in a random order")
+
+
+def pytest_collection_modifyitems(config, items):
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        random.Random(seed).shuffle(items)
 
 
 @pytest.fixture(scope="session", autouse=True)
