@@ -81,7 +81,7 @@ def dp_ebm(frame, y, epsilon, seed, **more):
     numeric = frame.select_dtypes("number").columns
     X = frame.copy()
     for name in frame.columns.difference(numeric):
-        X[name] = frame[name].fillna("missing").astype(str)
+        X[name] = frame[name].fillna("missing").astype(str).astype(object)
     kinds = ["continuous" if name in numeric else "nominal" for name in frame]
     bounds = {name: (float(frame[name].min()), float(frame[name].max())) for name in numeric}
 
