@@ -10,6 +10,7 @@ of numpy's legacy generator, in batches of 10,000, as theirs are: the counts com
 """
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -134,22 +135,30 @@ def frequencies(data, sample, seed, n_sets=100):
         for depth in DEPTHS:
             ordered = Counter(cut(tree, depth) for tree in trees).most_common()
             original = cut(whole, depth)
-            found[name, depth] = [(k, distance(tree, original)) for tree, k in ordered]
+            found[f"{name}, {depth}"] = [[k, distance(tree, original)] for tree, k in ordered]
     return found
 
 
-def table(data, samples=range(10), seeds=range(10), n_sets=100):
+def measured(results, data):
+    """The cell of each sample and seed, from the file or measured now."""
+    for sample, seed in product(range(10), range(10)):
+        key = {"figure": 3, "sample": sample, "seed": seed}
+        if results.find(**key) is None:
+            results.add(key | frequencies(data, sample, seed))
+        yield results.find(**key)
+
+
+def table(cells):
     """The printed cell, and all samples and seeds around it."""
     head = ("learner", "depth", "sample 0, seed 2: most frequent (nodes changed)", "trees")
     head += ("all samples and seeds", "72 or more")
     lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
-    cells = {(a, b): frequencies(data, a, b, n_sets) for a in samples for b in seeds}
-    for name, _ in LEARNERS:
-        for depth in DEPTHS:
-            printed = cells[PRINTED][name, depth]
-            most = [cell[name, depth][0][0] for cell in cells.values()]
-            row = [name, depth, ", ".join(f"{k} ({d})" for k, d in printed[:3]), len(printed)]
-            row.append(f"{np.mean(most):.0f} ({min(most)} to {max(most)})")
-            row.append(f"{sum(own >= 72 for own in most)} of {len(most)}")
-            lines.append("| " + " | ".join(map(str, row)) + " |")
+    cells = {(cell["sample"], cell["seed"]): cell for cell in cells}
+    for (name, _), depth in product(LEARNERS, DEPTHS):
+        own = {key: cell[f"{name}, {depth}"] for key, cell in cells.items()}
+        printed, most = own[PRINTED], [found[0][0] for found in own.values()]
+        row = [name, depth, ", ".join(f"{k} ({d})" for k, d in printed[:3]), len(printed)]
+        row.append(f"{np.mean(most):.0f} ({min(most)} to {max(most)})")
+        row.append(f"{sum(count >= 72 for count in most)} of {len(most)}")
+        lines.append("| " + " | ".join(map(str, row)) + " |")
     return "\n".join(lines)
