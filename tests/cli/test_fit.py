@@ -102,3 +102,18 @@ def test_why_a_steady_tree_is_as_it_is_is_said(run, tmp_path):
     assert "4 rows, 1 leaf, depth 0\nno column varies: a single leaf.\n" in out
     _, out, _ = run("same.csv", "--target", "outcome", "--json")
     assert json.loads(out)["choice"] == "no column varies: a single leaf."
+
+
+@pytest.mark.parametrize("file", ["rows.csv", "rows"])
+def test_a_target_of_many_numbers_is_refused_as_in_report(run, tmp_path, file):
+    frame = write(tmp_path / "rows")
+    for part in ("a", "b"):
+        frame.assign(outcome=range(200)).to_parquet(tmp_path / "rows" / f"{part}.parquet")
+    frame.assign(outcome=range(200)).to_csv(tmp_path / "rows.csv", index=False)
+    code, _, err = run(file, "--target", "outcome")
+    assert code == 2
+    assert err == (
+        "error: target 'outcome' holds 200 different values, which look like an amount or a name "
+        "rather than classes: group them, or name another target.\n"
+    )
+    assert not (tmp_path / "fitted.tree.json").exists()

@@ -16,12 +16,19 @@ STUDY = '''"""A study <of> little.
 
 More words.
 """
-import argparse, os, pathlib
+import argparse, os, pathlib, sys
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--out", type=pathlib.Path)
-parser.add_argument("--fail", action="store_true")
+for name in ("--fail", "--stop", "--say"):
+    parser.add_argument(name, action="store_true")
 asked = parser.parse_args()
+if asked.stop or asked.say:
+    sys.stderr.write("at work\\n")
+if asked.stop:
+    sys.exit("name another --out.")
+if asked.say:
+    sys.stderr.write("done\\n")
 print("| set | value |\\n| --- | ---: |\\n| <b>x</b> | 0.5 |\\n")
 print("as it stands:   1  2", os.environ.get("STEADYTREE_DATA", "no data"))
 (asked.out / "a-curve.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
@@ -72,15 +79,29 @@ def test_a_study_gets_what_follows_its_name(study, tmp_path):
     assert code == 0
     assert "usage: run.py" in out
     assert names_in(tmp_path) == ["studies"]
+
+
+def test_options_that_a_study_refuses_are_one_line(study, tmp_path):
     code, _, err = study("reproduce", "little_one", "--bogus")
     assert code == 2
-    assert "ended with exit code 2" in err
+    assert err == (
+        "error: the study 'little_one' refuses its options, unrecognized arguments: --bogus: "
+        "steadytree reproduce little_one --help lists what is allowed.\n"
+    )
+    assert names_in(tmp_path) == ["studies"]
+
+
+def test_what_a_study_says_last_is_its_error(study, tmp_path):
+    code, _, err = study("reproduce", "little_one", "--stop")
+    assert (code, err) == (2, "at work\nerror: the study 'little_one' ended: name another --out.\n")
+    code, _, err = study("reproduce", "little_one", "--say")
+    assert (code, err) == (0, "at work\ndone\n")
 
 
 def test_a_study_that_fails_leaves_no_page(study, tmp_path):
     code, _, err = study("reproduce", "little_one", "--fail")
     assert code == 2
-    assert err == "error: the study 'little_one' ended with exit code 7.\n"
+    assert err == "error: the study 'little_one' ended: exit code 7.\n"
     assert names_in(tmp_path / "little_one_out") == ["a-curve.svg"]
 
 

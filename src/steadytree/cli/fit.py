@@ -82,7 +82,7 @@ def fit(
     from steadytree.data.dataset import fingerprint_path, write_fingerprints
     from steadytree.data.readers import is_csv
     from steadytree.models.files import model_hash
-    from steadytree.reporting.checks import check_categories, check_texts
+    from steadytree.reporting.checks import check_categories, check_classes, check_texts
     from steadytree.reporting.data_set import DataSet
 
     is_text = any(is_csv(path) for path in data)
@@ -119,6 +119,7 @@ def fit(
             progress.update(f"reading {data[0]}")
             rows = DataSet.read(data[0], target, drop or [])
             check_texts(rows.features)
+            check_classes(rows.labels, target)
             progress.update("fitting")
             model.fit(rows.features, rows.labels)
             warn_of_columns(rows.features)
@@ -126,6 +127,7 @@ def fit(
             columns = _kept_columns(data, target, drop or [])
             model.fit_files(data, target, columns, cache, progress=progress.update)
     tree = model.tree_
+    check_classes(tree.classes, target)
     n_rows = int(tree.weight[0])
     check_categories(tree.space, n_rows)
     model.save(out)

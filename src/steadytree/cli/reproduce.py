@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from steadytree.cli.options import Does, MayRead, option
 from steadytree.cli.output import command_line, show
 
 PAGE = "study.html"
+WRONG_OPTION = 2  # the exit code of argparse
 USUALLY = (("matplotlib", "plot"), ("pandas", "frame"))
 NEEDS = {"three_hospitals": (("flwr", "federated"), ("cryptography", "private"))}
 EXAMPLES = """\b
@@ -83,19 +85,27 @@ def reproduce(
     if data is not None and not data.is_dir():
         raise ValueError(f"--data {str(data)!r} is no folder: name the one with the data sets.")
     folder = out or _folder_of(path)
-    if not folder.exists():
+    is_new = not folder.exists()
+    if is_new:
         check_can_write(folder)
         folder.mkdir()
     check_can_write(folder / PAGE)
     start, clock = time.monotonic(), time.time()
     command = [sys.executable, str(path), *context.args, "--out", str(folder)]
-    code, lines = _run(command, data, quiet=as_json)
+    code, lines, said = _run(command, data, quiet=as_json)
     seconds = round(time.monotonic() - start, 2)
     written = [] if code else [_write_page(path.parent, folder, lines, seconds, clock)]
+    if is_new and not any(folder.iterdir()):
+        folder.rmdir()
     result = {"study": study, "exit_code": code, "seconds": seconds, "output": lines}
     show(result, [], as_json, written)
+    if code == WRONG_OPTION and said:
+        raise ValueError(
+            f"the study {study!r} refuses its options, {said}: "
+            f"steadytree reproduce {study} --help lists what is allowed."
+        )
     if code:
-        raise ValueError(f"the study {study!r} ended with exit code {code}.")
+        raise ValueError(f"the study {study!r} ended: {said or f'exit code {code}.'}")
 
 
 def _show_claims(folder: Path, as_json: bool) -> None:
@@ -118,23 +128,44 @@ def _check_extras(study: str) -> None:
             )
 
 
-def _run(command: list[str], data: Path | None, quiet: bool = False) -> tuple[int, list[str]]:
-    """Run a study and show its output as it comes; returns exit code and lines."""
+def _run(command: list[str], data: Path | None, quiet: bool = False) -> tuple[int, list[str], str]:
+    """Run a study and show its output as it comes; returns exit code, lines and its last error."""
     import os
     import subprocess
+    import threading
 
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg"}
     if data is not None:
         environment["STEADYTREE_DATA"] = str(data.resolve())
     lines: list[str] = []
+    told: list[str] = []
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        command, env=environment, text=True, encoding="utf-8", **pipes
     ) as running:
+        beside = threading.Thread(target=_pass_on, args=(running.stderr, told))
+        beside.start()
         for line in running.stdout or ():
             lines.append(line.rstrip("\n"))
             if not quiet:
                 typer.echo(lines[-1])
-    return running.returncode, lines
+        beside.join()
+    said = "".join(told)
+    if not running.returncode and said:
+        typer.echo(said, err=True)
+    return running.returncode, lines, said.partition(" error: ")[2] or said
+
+
+def _pass_on(errors: Iterable[str], told: list[str]) -> None:
+    """Show all lines but the last, which `told` keeps, and those on how to call the study."""
+    usage = False
+    for line in errors:
+        usage = line.startswith("usage:") or (usage and line.startswith(" "))
+        if usage:
+            continue
+        if told:
+            typer.echo(told.pop(), err=True)
+        told.append(line.rstrip("\n"))
 
 
 def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, since: float) -> Path:
