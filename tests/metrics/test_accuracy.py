@@ -5,7 +5,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree.metrics.accuracy import accuracy, label_indices, wilson_interval
+from steadytree.metrics.accuracy import accuracy, group_names, label_indices, wilson_interval
 
 
 @pytest.fixture(params=[2, 4])
@@ -95,3 +95,9 @@ def test_rows_without_labels_are_refused(fitted):
         accuracy(model, X, y[:-1])
     with pytest.raises(ValueError, match="no rows"):
         accuracy(model, X[:0], y[:0])
+
+
+def test_names_of_groups():
+    given = ["north", 3.0, 2.5, None, np.nan, True]
+    expected = ["north", "3", "2.5", "(missing)", "(missing)", "True"]
+    assert group_names(given).tolist() == expected
