@@ -25,12 +25,13 @@ def main():
     ran = [sys.executable if command[0] == "python" else command[0], *command[1:]]
     ended = subprocess.run(ran, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=True)
     about = [
-        f"{datetime.datetime.now(datetime.UTC).date()}, steadytree {metadata.version('steadytree')}",
+        f"{datetime.datetime.now(datetime.UTC).date()}",
+        f"steadytree {metadata.version('steadytree')}",
         f"Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores",
         settings,
     ]
     RESULTS.mkdir(exist_ok=True)
-    text = f"$ {' '.join(command)}\n{'; '.join(about)}\n\n{ended.stdout}"
+    text = f"$ {' '.join(command)}\n{', '.join(about)}\n\n{ended.stdout}"
     (RESULTS / f"{name}.txt").write_text(text, encoding="utf-8")
 
 

@@ -71,7 +71,7 @@ def test_the_shorter_of_a_set_and_its_complement_is_asked(going_left, n_question
     assert (~expanded.is_leaf).sum() == len(expanded.space) == n_questions
     assert expanded.weight[0] == pytest.approx(10)
     if n_questions == 2:  # in the order of the categories
-        assert [name for name in expanded.space.names] == ["colour=red", "colour=green"]
+        assert list(expanded.space.names) == ["colour=red", "colour=green"]
         assert expanded.space[int(expanded.feature[0])].name == "colour=red"
     rows = [[colour] for colour in [*COLOURS, "pink", None]]
     assert expanded.predict(one_hot(tree, rows)).tolist() == tree.predict(rows).tolist()
