@@ -189,8 +189,7 @@ def test_a_wide_schema_gets_fewer_bins_and_a_narrow_one_those_asked_for():
 
 @pytest.mark.parametrize(("n_splits", "levels"), [(64, (2, 2, 2, 2)), (65, (2, 2, 2))])
 def test_few_candidate_splits_are_up_to_sixty_four(n_splits, levels):
-    flags = {f"u{j}": ["yes"] for j in range(n_splits)}
-    space = Schema(categories=flags, classes=[0, 1]).space
+    space = Schema({}, {"v": [str(k) for k in range(n_splits)]}, classes=[0, 1]).space
     assert len(SplitTable.at_most(space, 100, 160)) == n_splits
     assert depths(space, 3, 50_000) == levels
 
