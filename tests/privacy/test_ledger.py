@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -301,3 +302,22 @@ def test_all_parts_of_a_release_are_charged_in_one_line(tmp_path):
     with pytest.raises(BudgetError, match="ask for less"):
         charge(ledger, {"splits": 0.7, "leaves": 0.1}, "Laplace")
     assert ledger.spent == 0.3
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_full_disk_costs_nothing_unless_a_part_of_the_line_stays(tmp_path, stays):
+    ledger, write = Ledger(tmp_path / "one.ledger", 1.0), os.write
+    ledger.spend(0.25, "before")
+
+    def fill(*given):
+        if stays and len(given) == 2 and isinstance(given[1], bytes):
+            write(given[0], given[1][:5])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", fill)
+        if stays:
+            patch.setattr(os, "ftruncate", fill)
+        with pytest.raises(OSError, match="No space left"):
+            ledger.spend(0.5, "after")
+    assert Ledger(ledger.path, 1.0).spent == (0.75 if stays else 0.25)
