@@ -80,6 +80,17 @@ def test_points_move_by_at_most_a_quarter_of_their_distance(width, steps, moves)
     assert abs(found[0] - low) == moves  # a quarter of the distance is more than 1, or less
 
 
+def test_no_two_even_thresholds_share_a_cell():
+    """Else a bin is searched for among several, which takes longer and gives the same."""
+    n_thresholds = 100
+    for low in (-7.0, 0.0, 5.0, 1e6):
+        thresholds = np.linspace(low, low + 1, n_thresholds)
+        _, _, below, cell_ends, *_ = even_cells(thresholds, np.array([0, n_thresholds]))
+        assert cell_ends.tolist() == [0, 2 * n_thresholds + 2]  # two a threshold, and the ends
+        assert np.diff(below).max() == 1
+        assert below[-1] == n_thresholds
+
+
 def test_quantile_thresholds_lie_halfway_between_neighbours():
     values = np.random.default_rng(3).integers(0, 60, 400) * 2.0
     distinct = sorted(set(values))
