@@ -58,6 +58,7 @@ def cpu_of(processes):
 
 def measure(source, processes, depth):
     """Least CPU seconds and seconds of counting every row of one level."""
+    source.start()
     split_all(source, range(1, depth + 1))
     cpu, wall = [], []
     for _ in range(REPEATS):

@@ -40,25 +40,20 @@ def count_and_move(n_bins):
     codes = rng.integers(0, n_bins, (N_FEATURES, N_ROWS), dtype=dtype)
     labels = rng.integers(0, 2, N_ROWS, dtype=np.int32)
     source = Rows(codes, labels, grid, 2)
+    source.start()
     source.count(0, 1)
-
-    def count():
-        source._parents = None
-        source.count(0, 1)
-
-    counted = cpu_seconds(count)
-    inside = np.where(rng.random(N_ROWS) < 0.5, 0, -1).astype(np.int32)
-    half = cpu_seconds(lambda: source._count(inside, 1))
-    middle = np.array([n_bins // 2])
-    split = LevelSplits(middle, np.array([0]), np.array([1]))
+    counted = cpu_seconds(lambda: source.count(0, 1))
+    split = LevelSplits(np.array([n_bins // 2]), np.array([0]), np.array([1]))
 
     def move():
         source.start()
         source.advance(split)
 
     move()
-    moved = cpu_seconds(move)
-    return counted / codes.size * 1e9, half / codes.size * 2e9, moved / N_ROWS * 1e9
+    n_cells = len(source.rows_in(0)) * N_FEATURES
+    half = cpu_seconds(lambda: source.count(0, 1))
+    moved = cpu_seconds(move) - cpu_seconds(source.start)
+    return counted / codes.size * 1e9, half / n_cells * 1e9, moved / N_ROWS * 1e9
 
 
 def bin_cells():
@@ -95,6 +90,7 @@ def price_of_a_partition(few=8, many=128):
 def _level_of_tasks(client, n_parts, apart):
     """CPU seconds of one level of almost no rows, here and in the workers."""
     source = on_cluster(client, 100 * n_parts, n_parts, rules())
+    source.start()
     source.count(0, 1)
     taken = []
     for _ in range(3):

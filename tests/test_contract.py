@@ -1,5 +1,6 @@
 """What scikit-learn's own tools expect of every learner: routing, frames, searches, pickles."""
 
+import pathlib
 import pickle
 
 import numpy as np
@@ -56,6 +57,17 @@ def rows():
 )
 def test_default_settings_follow_the_contract(estimator, check, no_time_passes):
     check(estimator)
+
+
+def test_no_learner_is_left_out_of_the_checks():
+    texts = [path.read_text("utf-8") for path in pathlib.Path(__file__).parent.rglob("test_*.py")]
+    checked = " ".join(text for text in texts if "@parametrize_with_checks(" in text)
+    learners = [name for name in st.__all__ if name.endswith(("Classifier", "Regressor"))]
+    assert len(learners) >= 7
+    for name in learners:
+        # a private learner needs a schema, and its class for these checks reads one off the data
+        made = "DeclaredFromData(" if name == "PrivateTreeClassifier" else f"{name}()"
+        assert made in checked, name
 
 
 # ---- what it is used with ----

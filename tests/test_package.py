@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import pathlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -56,6 +57,14 @@ def test_every_public_name_is_documented():
     page = (PROJECT / "docs/api.rst").read_text()
     listed = [line.strip() for line in page.splitlines() if line.startswith("   ")]
     assert sorted(name for name in listed if name and name[0] != ":") == sorted(steadytree.__all__)
+
+
+def test_names_that_pages_use_are_there():
+    pages = [*PROJECT.glob("docs/*.rst"), PROJECT / "README.md", *PROJECT.glob("examples/**/*.py")]
+    assert len(pages) > 20
+    for page in pages:
+        used = set(re.findall(r"(?<![\w.])st\.([A-Za-z_]+)", page.read_text("utf-8")))
+        assert not [name for name in used if not hasattr(steadytree, name)], page.name
 
 
 def test_public_names_outlive_the_import_of_every_module():

@@ -1,9 +1,11 @@
 """Changed command lines and files: is every failure one line, and is every input still there?
 
-    python tools/fuzz.py --count 2000 --seed 0
+    python tools/fuzz.py --count 5000 --seed 0
+    python tools/fuzz.py --count 50 --seed 0 --own
 
-Commands run in this process on a few rows in a temporary folder. Each run changes one to three
-things: arguments are dropped, doubled, swapped, replaced or added; files are shortened, have bytes
+Commands run on a few rows in a temporary folder, 500 in a process, which builds the commands once;
+with --own each is a process of its own, as a user starts it. Each run changes up to three things:
+arguments are dropped, doubled, swapped, replaced or added; files are shortened, have bytes
 changed, or have the content of another. A run fails where an exception gets through or is called
 unexpected, where an exit code is none of 0, 2 and 3, where a refusal is not one line, where a
 message stands twice, or where an input has changed.
@@ -12,11 +14,15 @@ message stands twice, or where an input has changed.
 import argparse
 import collections
 import contextlib
+import functools
 import hashlib
 import io
+import multiprocessing
 import os
 import pathlib
 import random
+import shutil
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -37,6 +43,24 @@ COMMANDS = [
     ("private", "schema", *ROWS, "--out", "s2.toml"),
     ("private", "ledger", "spent.ledger", "--budget", "9"),
 ]
+LEDGER = ("--schema", "s.toml", "--ledger", "spent.ledger", "--budget", "9", "--epsilon", "0.01")
+MORE = [
+    *COMMANDS,
+    ("explain", "old.card.json", "rows.csv", "--row", "2"),
+    ("score", *ROWS, "--positive", "yes", "--save", "new.card.json", "--bands", "b.svg"),
+    ("private", "fit", *ROWS, *LEDGER, "--out", "p.tree.json"),
+    ("private", "evaluate", "own.tree.json", *ROWS, *LEDGER),
+    ("private", "ledger", "verify", "spent.ledger"),
+    ("private", "ask", "plan.toml", "--out", "questions"),
+    ("private", "merge", "plan.toml", "noise.toml"),
+]
+SLOW = [  # seconds each where nothing is wrong
+    ("report", *ROWS, "--quick", "--out", "r.html"),
+    ("compare", *ROWS, "--folds", "2", "--time-limit", "0.1", "--out", "c.html"),
+    ("private", "simulate", "--schema", "s.toml", "--rows", "50", "--repeats", "2"),
+]
+OFTEN = 0.999  # of runs are of commands that take no seconds
+PIECE = 500  # runs in a process
 VALUES = [
     "",
     "0",
@@ -88,6 +112,16 @@ TEXTS = [
     "a=1",
 ]
 CODES = {0, 2, 3}
+WRITTEN = {"--out", "--save", "--bands"}
+PLAN = """study = "one"
+schema = "s.toml"
+holders = ["north", "south", "east"]
+minimum = 3
+epsilon = 1.0
+method = "delegate"
+out = "plan.tree.json"
+superlink = "localhost:9092"
+"""
 
 
 def make_files(folder):
@@ -111,6 +145,12 @@ def make_files(folder):
     card.save(folder / "old.card.json")
     (folder / "noise.toml").write_text("budget = 0.2\n[radius]\na = 0.1\n", "utf-8")
     st.Ledger(folder / "spent.ledger", 9.0).spend(0.5, "tree", "whole tree")
+    schema = st.Schema({"a": (-4, 4), "c": (0, 5)}, {"b": [*"uvw"]}, ["no", "yes"])
+    schema.save(folder / "s.toml")
+    model = st.PrivateTreeClassifier(1.0, schema, testing_seed=0).fit(columns, frame["y"])
+    with warnings.catch_warnings(action="ignore"):  # seeded, so that runs can be repeated
+        model.save(folder / "own.tree.json")
+    (folder / "plan.toml").write_text(PLAN, "utf-8")
     (folder / "folder").mkdir()
     (folder / "loop").symlink_to("loop")
 
@@ -159,6 +199,22 @@ def change_file(path, files, choose):
     path.write_bytes(content)
 
 
+def build_once():
+    """Let typer keep what it builds of an app: a tenth of a second a call, and always the same."""
+    import typer
+
+    if not hasattr(typer.main.get_command, "cache_info"):
+        typer.main.get_command = functools.cache(typer.main.get_command)
+
+
+def call_own(arguments):
+    """The same in a process of its own."""
+    given = [sys.executable, "-W", "ignore", "-m", "steadytree", *arguments]
+    ended = subprocess.run(given, capture_output=True, stdin=subprocess.DEVNULL)
+    out, err = (text.decode("utf-8", "backslashreplace") for text in (ended.stdout, ended.stderr))
+    return ended.returncode, out, err, None
+
+
 def call(arguments):
     """Exit code, output, errors, and an exception that got through."""
     from steadytree.cli import app as cli
@@ -188,6 +244,8 @@ def fault_of(code, err, error):
         return f"{type(error).__name__} got through: {error}"
     if code not in CODES:
         return f"exit code {code}"
+    if "Traceback (most recent" in err:
+        return err.strip()[-300:]
     if "unexpected " in err and "please report it" in err:
         return err.strip()[:300]
     if code == 2 and (err.count("\n") != 1 or not err.startswith("error: ")):
@@ -202,63 +260,108 @@ def digests(files):
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def fuzz(count, seed, report=lambda text: None):
+def fuzz(count, seed, call=call):
     """Run so many changed commands; returns faults and how many runs ended with each code."""
     choose, faults, ends = random.Random(seed), [], collections.Counter()
     here = pathlib.Path.cwd()
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
+        folder = pathlib.Path(name, "above", "here")  # ".." is a place of our own, too
+        folder.mkdir(parents=True)
+        before, os.environ["XDG_STATE_HOME"] = os.environ.get("XDG_STATE_HOME"), name
         try:
             os.chdir(folder)
             make_files(folder)
             kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-            inputs = [folder / each for each in sorted(kept)]
             for number in range(count):
-                arguments = list(choose.choice(COMMANDS))
-                if choose.random() < 0.5:
-                    change_file(choose.choice(inputs), inputs, choose)
-                for _ in range(choose.choice([0, 1, 1, 2])):
-                    arguments = changed_arguments(arguments, choose)
-                before = digests(inputs)
-                code, _, err, error = call(arguments)
+                arguments, fault, code = run(folder, kept, choose, call)
                 ends[code] += 1
-                fault = fault_of(code, err, error)
-                lost = [
-                    one
-                    for one, digest in before.items()
-                    if not (folder / one).is_file() or digests([folder / one])[one] != digest
-                ]
-                lost = [one for one in lost if one != "spent.ledger"]  # which is appended to
-                if lost:
-                    fault = fault or f"inputs changed: {lost}"
                 if fault:
-                    faults.append((number, [each[:80] for each in arguments], fault))
-                    report(f"{faults[-1]}")
-                _restore(folder, kept)
+                    faults.append((seed, number, [each[:80] for each in arguments], fault))
         finally:
             os.chdir(here)
+            os.environ.pop("XDG_STATE_HOME")
+            os.environ |= {} if before is None else {"XDG_STATE_HOME": before}
     return faults, ends
 
 
-def _restore(folder, kept):
+def run(folder, kept, choose, call):
+    """One changed command: its arguments, what was wrong, and its exit code."""
+    inputs = [folder / each for each in sorted(kept)]
+    arguments = list(choose.choice(MORE if choose.random() < OFTEN else SLOW))
+    if choose.random() < 0.5:
+        change_file(choose.choice(inputs), inputs, choose)
+    for _ in range(choose.choice([0, 1, 1, 2])):
+        arguments = changed_arguments(arguments, choose)
+    before = {path.name: path.read_bytes() for path in inputs}
+    code, _, err, error = call(arguments)
+    fault = fault_of(code, err, error)
+    lost = [path.name for path in inputs if not is_kept(path, before[path.name])]
+    lost = [name for name in lost if not is_output(name, arguments)]
+    fault = fault or (f"inputs changed: {lost}" if lost else "")
+    for name in kept:  # a ledger that went back would be refused from now on
+        if is_ledger(name) and before[name] == kept[name] and (folder / name).is_file():
+            kept[name] = (folder / name).read_bytes()
+    restore(folder, kept)
+    return arguments, fault, code
+
+
+def is_ledger(name):
+    return name.startswith("spent.ledger")
+
+
+def is_output(name, arguments):
+    """Whether a file is there to be written, and read nowhere."""
+    before = arguments[arguments.index(name) - 1] if arguments.count(name) == 1 else ""
+    return before in WRITTEN
+
+
+def is_kept(path, content):
+    """Whether an input is as it was; a ledger may have become longer, and its mark another."""
+    if not path.is_file():
+        return False
+    if not is_ledger(path.name):
+        return path.read_bytes() == content
+    return path.suffix == ".mark" or path.read_bytes().startswith(content)
+
+
+def restore(folder, kept):
     """The folder as it was: inputs as they were, outputs removed."""
-    for path in folder.iterdir():
-        if path.is_file() and not path.is_symlink() and path.name not in kept:
-            path.unlink()
+    for path in [*folder.iterdir(), *(folder / "folder").iterdir(), *folder.parent.iterdir()]:
+        if path.name in {*kept, "folder", "loop"} or path == folder:
+            continue
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     for name, content in kept.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:
             path.write_bytes(content)
 
 
+def piece(given):
+    count, seed, own = given
+    build_once()
+    return fuzz(count, seed, call_own if own else call)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--own", action="store_true", help="each command in a process of its own")
     given = parser.parse_args()
-    faults, ends = fuzz(given.count, given.seed, lambda text: sys.stdout.write(text + "\n"))
+    starts = range(0, given.count, PIECE)
+    pieces = [(min(PIECE, given.count - k), f"{given.seed}+{k}", given.own) for k in starts]
+    faults, ends = [], collections.Counter()
+    with multiprocessing.Pool(1, maxtasksperchild=1) as pool:
+        for found, ended in pool.imap(piece, pieces):
+            faults += found
+            ends += ended
+            sys.stdout.write("".join(f"{fault}\n" for fault in found))
+            sys.stdout.flush()
     listed = ", ".join(f"{ends[code]:,} with {code}" for code in sorted(ends, key=str))
-    sys.stdout.write(f"{given.count:,} runs, seed {given.seed}: {len(faults)} faults; {listed}\n")
+    own = ", each in a process" if given.own else ""
+    sys.stdout.write(
+        f"{sum(ends.values()):,} runs, seed {given.seed}{own}: {len(faults)} faults; {listed}\n"
+    )
     sys.exit(bool(faults))
 
 

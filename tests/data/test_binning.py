@@ -1,11 +1,15 @@
 """Grids of thresholds, and the bins between them."""
 
+import itertools
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steadytree.data.binning import (
     encode_bins,
+    equidistant_thresholds,
     even_bins,
     even_cells,
     midpoint_thresholds,
@@ -63,6 +67,44 @@ def test_midpoints_divide_every_pair_of_neighbours(values):
     thresholds = midpoint_thresholds("x", np.array(values))
     assert len(thresholds) == len(distinct) - 1
     assert ((distinct[:-1] <= thresholds) & (thresholds < distinct[1:])).all()
+
+
+@pytest.mark.parametrize(
+    ("width", "steps", "moves"), [(18, 4, 1), (18, 5, 0), (6, 1, 1), (3, 1, 0)]
+)
+def test_points_move_by_at_most_a_quarter_of_their_distance(width, steps, moves):
+    low = 2.0**24 + 1  # odd, and from here on only even numbers are float32
+    found = equidistant_thresholds([Column("x", "numeric", low, low + width)], steps + 1)[0]
+    points = [low + width * k / steps for k in range(steps + 1)]
+    assert np.abs(found - points).max() <= width / steps / 4 + 1e-6
+    assert abs(found[0] - low) == moves  # a quarter of the distance is more than 1, or less
+
+
+def test_no_two_even_thresholds_share_a_cell():
+    """Else a bin is searched for among several, which takes longer and gives the same."""
+    n_thresholds = 100
+    for low in (-7.0, 0.0, 5.0, 1e6):
+        thresholds = np.linspace(low, low + 1, n_thresholds)
+        _, _, below, cell_ends, *_ = even_cells(thresholds, np.array([0, n_thresholds]))
+        assert cell_ends.tolist() == [0, 2 * n_thresholds + 2]  # two a threshold, and the ends
+        assert np.diff(below).max() == 1
+        assert below[-1] == n_thresholds
+
+
+def test_quantile_thresholds_lie_halfway_between_neighbours():
+    values = np.random.default_rng(3).integers(0, 60, 400) * 2.0
+    distinct = sorted(set(values))
+    halfway = [(low + high) / 2 for low, high in itertools.pairwise(distinct)]
+    assert quantile_thresholds(values, len(halfway)).tolist() == halfway  # all of them
+    for n_thresholds in (3, 10, 40):
+        found = quantile_thresholds(values, n_thresholds).tolist()
+        assert len(found) == n_thresholds
+        assert set(found) <= set(halfway)
+        # as many rows below each as an even share, up to those that are equal
+        for k, threshold in enumerate(found, 1):
+            share = k / (n_thresholds + 1)
+            assert np.mean(values < threshold) >= share - 1e-9
+            assert np.mean(values < threshold - 2) < share
 
 
 def test_quantiles_of_weights_and_of_repeated_rows_agree():

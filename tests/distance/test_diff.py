@@ -1,7 +1,9 @@
 """The diff of two trees: statuses, rows, text and picture."""
 
 import json
+import math
 import re
+import sys
 from collections import Counter
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -15,7 +17,9 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree
+from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.distance.diff import Values, _one_of
 from steadytree.distance.path import path_distance
 from steadytree.models.boxes import rebase, rename
 from steadytree.models.tree import Tree
@@ -88,8 +92,11 @@ def test_each_place_has_its_status(old, new, expected):
 
 
 def test_another_side_for_missing_values_is_a_move():
-    plan = ("age", 40, NO, YES)
-    assert statuses(tree_of(plan), tree_of(plan, missing_left=True))[0] == "adjusted"
+    for plan in (("age", 40, NO, YES), ("town", {"Ulm"}, NO, YES)):
+        found = diff(tree_of(plan), tree_of(plan, missing_left=True))
+        assert found.nodes[0].status == "adjusted"
+        assert found.alike is False  # and where that is missing, they decide differently
+        assert f"for example, where {plan[0]} is missing." in str(found)
 
 
 def test_categories_are_compared_by_name():
@@ -318,6 +325,18 @@ def test_moves_and_examples_are_in_text_and_picture():
     page = steadytree.report(new, *rows_of(new), previous=old, quick=True).html
     assert "They decide differently, for example, where age = 20, size = 6." in page
     assert "box moved" in page
+
+
+def test_an_example_of_whole_numbers_is_whole():
+    column = Column("age", "integer", 50, 100)
+    for low, high, value in ((-math.inf, 7.25, 7), (60.5, 70.5, 61), (120.5, 130.5, 121)):
+        found = _one_of(column, Values(low, high, 0, False))
+        assert found == value
+        assert low < found <= high
+    numeric = Column("age", "numeric", 50, 100)  # few digits, one beyond an end that is open
+    assert _one_of(numeric, Values(-math.inf, 40.5, 0, False)) == 40
+    assert _one_of(numeric, Values(-math.inf, 7.25, 0, False)) == 6
+    assert _one_of(numeric, Values(120.5, sys.float_info.max, 0, False)) == 122
 
 
 def rows_of(tree):

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance.path import distances_between, path_distance, path_distances
-from steadytree.models.boxes import rebase, rename
+from steadytree.models.boxes import rebase, rename, shared_space
 from steadytree.models.tree import Tree
 from tests.models.trees import random_tree
 
@@ -316,3 +316,18 @@ def test_rebased_trees_decide_as_before():
         other = rebase(tree, FeatureSpace((*columns[::-1], *UNIT)))
         rows["x"] = 0.0
         np.testing.assert_array_equal(other.apply(rows), tree.apply(rows))
+
+
+def test_a_shared_space_is_the_widest_of_both():
+    for missing in itertools.product([False, True], repeat=2):
+        for kinds in itertools.product(["integer", "numeric"], repeat=2):
+            both = [
+                FeatureSpace.declare(
+                    {"a": (0, 1 + k)}, {"b": ["u", "v"][: 1 + k]}, {"a": kind}, own
+                )
+                for k, (own, kind) in enumerate(zip(missing, kinds, strict=True))
+            ]
+            found = shared_space(both)
+            assert [column.missing for column in found] == [any(missing)] * 2
+            assert found[0].kind == ("integer" if set(kinds) == {"integer"} else "numeric")
+            assert (found[0].low, found[0].high, found[1].categories) == (0, 2, ("u", "v"))

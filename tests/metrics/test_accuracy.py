@@ -5,7 +5,13 @@ from scipy.stats import binomtest
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree.metrics.accuracy import accuracy, label_indices, wilson_interval
+from steadytree.metrics.accuracy import (
+    Accuracy,
+    accuracy,
+    group_names,
+    label_indices,
+    wilson_interval,
+)
 
 
 @pytest.fixture(params=[2, 4])
@@ -95,3 +101,15 @@ def test_rows_without_labels_are_refused(fitted):
         accuracy(model, X, y[:-1])
     with pytest.raises(ValueError, match="no rows"):
         accuracy(model, X[:0], y[:0])
+
+
+def test_names_of_groups():
+    given = ["north", 3.0, 2.5, None, np.nan, True]
+    expected = ["north", "3", "2.5", "(missing)", "(missing)", "True"]
+    assert group_names(given).tolist() == expected
+
+
+def test_an_interval_has_95_per_cent_unless_another_level_is_given():
+    counted = Accuracy(("no", "yes"), np.array([[30, 4], [6, 20]]), None)
+    assert counted.interval == pytest.approx(wilson_interval(50, 60, 0.95), abs=1e-12)
+    assert counted.level == 0.95

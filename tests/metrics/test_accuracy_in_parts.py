@@ -114,6 +114,17 @@ def test_what_cannot_be_counted_is_refused(rows, folder):
         accuracy(other, folder, "label")
 
 
+def test_as_many_groups_as_a_table_has_room_for(rows, folder, monkeypatch):
+    tree = StableTreeClassifier(max_depth=2, random_state=0).fit(*rows)
+    for most in (3, 2):  # there are three sites
+        monkeypatch.setattr("steadytree.metrics.accuracy.MOST_GROUPS", most)
+        if most == 3:
+            assert len(by_group(tree, folder, "label", "site").groups) == 3
+        else:
+            with pytest.raises(ValueError, match=r"'site' holds .* different values.*2 groups"):
+                by_group(tree, folder, "label", "site")
+
+
 def test_wide_files_are_read_a_few_rows_at_a_time(folder, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_VALUES", 40)
     monkeypatch.setattr(blocks, "LEAST_ROWS", 2)

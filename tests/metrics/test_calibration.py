@@ -109,6 +109,7 @@ def test_line_by_a_general_optimiser(seed):
     assert found.intercept_interval == pytest.approx(within, abs=1e-3)
     assert found.n_extreme == ((risk == 0) | (risk == 1)).sum()
     assert found.expected == pytest.approx(risk.sum())
+    assert found.observed == sum(bool(one) for one in event)
 
 
 def test_risks_that_are_too_extreme_have_a_slope_below_one():

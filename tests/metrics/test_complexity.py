@@ -4,6 +4,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.metrics.complexity import complexity
+from steadytree.models.condition import Condition
+from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from tests.models import trees
 
@@ -71,3 +73,12 @@ def test_readings_say_what_they_mean():
 def test_no_rows_are_refused():
     with pytest.raises(ValueError, match="no rows"):
         complexity(tree_that_asks_twice(), np.empty((0, 2)))
+
+
+def test_a_variable_that_changes_no_total_is_not_counted():
+    space = FeatureSpace.declare({"a": (0, 4), "b": (0, 4)})
+    conditions = [Condition(0, "at_least", 1.0), Condition(1, "at_least", 2.0)]
+    for points, n_features, n_questions in (([[2], [1]], 2, 2), ([[2], [0]], 1, 1)):
+        found = complexity(Scorecard(space, ["no", "yes"], conditions, np.array(points), [0]))
+        assert (found.n_features, found.n_questions) == (n_features, n_questions)
+        assert found.n_leaves == 2**n_features

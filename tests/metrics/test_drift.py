@@ -172,6 +172,15 @@ def test_one_in_a_hundred_samples_exceeds_what_chance_explains():
     assert 0.006 < beyond / 5_000 < 0.015
 
 
+def test_a_band_without_rows_changes_nothing():
+    old, new = np.array([30.0, 20.0, 50.0]), np.array([25.0, 35.0, 40.0])
+    found = _stability("x", ["a", "b", "c"], old, new)
+    more = _stability("x", ["a", "b", "none", "c"], *(np.insert(one, 2, 0) for one in (old, new)))
+    assert (more.psi, more.by_chance) == (found.psi, found.by_chance)
+    # two degrees of freedom, 1 in 100, and one row in each hundred
+    assert found.by_chance == pytest.approx(-2 * math.log(0.01) * (1 / 100 + 1 / 100))
+
+
 @pytest.mark.parametrize("z", [2.4, 2.6, 5.0])
 @pytest.mark.parametrize("observed", [85, 89, 91, 100, 109, 111, 130])
 def test_a_miss_is_a_share_of_the_expected_events_in_either_direction(observed, z):

@@ -70,6 +70,9 @@ def test_the_shorter_of_a_set_and_its_complement_is_asked(going_left, n_question
     expanded = one_hot_tree(tree)
     assert (~expanded.is_leaf).sum() == len(expanded.space) == n_questions
     assert expanded.weight[0] == pytest.approx(10)
+    if n_questions == 2:  # in the order of the categories
+        assert list(expanded.space.names) == ["colour=red", "colour=green"]
+        assert expanded.space[int(expanded.feature[0])].name == "colour=red"
     rows = [[colour] for colour in [*COLOURS, "pink", None]]
     assert expanded.predict(one_hot(tree, rows)).tolist() == tree.predict(rows).tolist()
 
@@ -195,6 +198,11 @@ def test_weights_that_add_up_are_kept_and_others_are_summed():
     assert_adds_up(empty)
     assert empty.weight[0] == pytest.approx(3, rel=1e-5)
     np.testing.assert_array_equal(empty.value[1:], [[0.5, 0.5], [0, 1]])
+    shape = [0, -1, 0, -1, -1], [0.2, *[np.nan] * 4], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1]
+    shape[1][2] = 0.7
+    three = Tree(space, [0, 1], *shape, [[0, 1]] * 5, [9, 7, 2, 0, 2])
+    assert make_additive(three).weight[3] == 2e-6  # a millionth of the least, which is 2
+    shape = [0, -1, -1], [0.5, np.nan, np.nan], [1, -1, -1], [2, -1, -1]
     nothing = make_additive(Tree(space, [0, 1], *shape, [[1, 0], [1, 0], [0, 1]], [0, 0, 0]))
     assert nothing.weight.tolist() == [2, 1, 1]
 

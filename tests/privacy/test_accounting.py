@@ -3,6 +3,7 @@
 import itertools
 from decimal import Decimal
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -50,6 +51,23 @@ def test_the_bound_on_a_sum_covers_its_divergences(scale, n):
         assert renyi(*shifted, 2.0) > 2 * rho * 0.9
 
 
+def test_the_bound_on_a_sum_is_that_of_the_paper():
+    """Theorem 1, term by term, in 30 digits: both of its bounds are the smaller one somewhere."""
+    smaller = set()
+    with mpmath.workdps(30):
+        for scale, n, times, size in itertools.product((0.5, 0.9), (2, 5), (1, 100), (1, 400)):
+            squared = mpmath.mpf(scale) ** 2
+            tau = 0
+            for k in range(1, n):
+                tau += 10 * mpmath.exp(-2 * mpmath.pi**2 * squared * k / (k + 1))
+            main = mpmath.sqrt(times) / (mpmath.sqrt(n) * scale)
+            bounds = [mpmath.sqrt(main**2 + tau * size / 2), main + tau * mpmath.sqrt(size)]
+            smaller.add(bounds.index(min(bounds)))
+            expected = min(bounds) ** 2 / 2
+            assert sum_rho(scale, n, times, size) == pytest.approx(float(expected), rel=1e-12)
+    assert smaller == {0, 1}
+
+
 @pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5])
 def test_a_share_is_the_least_that_is_enough(rho):
     for n, times, size in ((1, 1, 1), (3, 14, 5_000), (8, 2, 10)):
@@ -58,6 +76,7 @@ def test_a_share_is_the_least_that_is_enough(rho):
         assert scale == 0.5 or sum_rho(0.999 * scale, n, times, size) > rho
         # never less than one holder's noise divided by all
         assert scale >= np.sqrt(times / (2 * rho * n)) * (1 - 1e-12)
+    assert share_scale(1e9, 3, 14, 10) == 0.5  # the least for which the theorem holds
     with pytest.raises(ValueError, match="rho must be"):
         share_scale(0.0, 3, 1, 1)
 

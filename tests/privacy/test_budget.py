@@ -180,6 +180,18 @@ def test_a_wide_schema_gets_fewer_bins_and_a_narrow_one_those_asked_for():
     assert bins_of("delegate", wide, 64) == 34  # 990 questions
     assert bins_of("delegate", SCHEMA, 64) == 64
     assert bins_of("noisy_counts", SCHEMA, 64) == 10
+    for n_columns, asked in ((83, 16), (90, 15)):  # 1,000 splits, one less than bins a column
+        odd = Schema({f"x{j}": (0, 1) for j in range(n_columns)}, classes=["0", "1"])
+        assert limits.bins_within(odd.space, asked) == 1 + 1_000 // n_columns
+    widest = Schema({f"x{j}": (0, 1) for j in range(600)}, classes=["0", "1"])
+    assert limits.bins_within(widest.space, 3) == 2  # one split a column, as few as there can be
+
+
+@pytest.mark.parametrize(("n_splits", "levels"), [(64, (2, 2, 2, 2)), (65, (2, 2, 2))])
+def test_few_candidate_splits_are_up_to_sixty_four(n_splits, levels):
+    space = Schema({}, {"v": [str(k) for k in range(n_splits)]}, classes=[0, 1]).space
+    assert len(SplitTable.at_most(space, 100, 160)) == n_splits
+    assert depths(space, 3, 50_000) == levels
 
 
 def test_a_guarantee_with_delta_says_when_it_does_not_hold():

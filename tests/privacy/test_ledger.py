@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -12,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadytree._base.exceptions import BudgetError
-from steadytree.privacy.ledger import Ledger
+from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.ledger_lines import Entry, compose, decimal_of, mark_path
 
 SPEND_FOREVER = """
     import os, sys
-    from steadytree.privacy.ledger import Ledger
+    from steadytree.privacy.ledger import Ledger, charge
     ledger, number = Ledger(sys.argv[1], budget=1e6), int(sys.argv[2])
     while True:
         ledger.spend(0.1, "answer", request=str(number))
@@ -289,3 +290,34 @@ def test_long_names_of_groups_do_not_run_together(tmp_path):
         with pytest.raises(ValueError, match="at most 200 characters"):
             ledger.spend(0.5, "leaf", parallel=parallel)
     assert ledger.spent == 0
+
+
+def test_all_parts_of_a_release_are_charged_in_one_line(tmp_path):
+    ledger = Ledger(tmp_path / "one.ledger", 1.0)
+    assert charge(ledger, {"splits": 0.1, "leaves": 0.2}, "Laplace") == Fraction(3, 10)
+    assert (ledger.spent, len(ledger.entries)) == (0.3, 1)
+    assert charge(ledger, {"rows": 0.0}, "Laplace") == 0
+    assert charge(None, {"rows": 5.0}, "Laplace") == 5
+    assert (ledger.spent, len(ledger.entries)) == (0.3, 1)
+    with pytest.raises(BudgetError, match="ask for less"):
+        charge(ledger, {"splits": 0.7, "leaves": 0.1}, "Laplace")
+    assert ledger.spent == 0.3
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_full_disk_costs_nothing_unless_a_part_of_the_line_stays(tmp_path, stays):
+    ledger, write = Ledger(tmp_path / "one.ledger", 1.0), os.write
+    ledger.spend(0.25, "before")
+
+    def fill(*given):
+        if stays and len(given) == 2 and isinstance(given[1], bytes):
+            write(given[0], given[1][:5])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", fill)
+        if stays:
+            patch.setattr(os, "ftruncate", fill)
+        with pytest.raises(OSError, match="No space left"):
+            ledger.spend(0.5, "after")
+    assert Ledger(ledger.path, 1.0).spent == (0.75 if stays else 0.25)

@@ -11,7 +11,7 @@ import pytest
 
 from steadytree._base.exceptions import BudgetError
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.ledger_lines import Entry, Mark, mark_path
+from steadytree.privacy.ledger_lines import Entry, Mark, decimal_of, mark_path
 from steadytree.privacy.old_ledger import upgrade_ledger
 
 AMOUNTS = (0.5, 1.25, 0.1, 2.0)  # four lines behind the first
@@ -327,6 +327,15 @@ def test_an_old_ledger_that_is_not_whole_is_not_upgraded(path, harm):
             upgrade_ledger(path, BUDGET)
         assert path.read_bytes() == content
         assert not mark_path(path).exists()
+
+
+@pytest.mark.parametrize("wrong", [-1, -0.1, float("nan"), float("inf"), -float("inf")])
+def test_no_amount_is_negative_or_endless(path, wrong):
+    with pytest.raises(ValueError, match="x must be finite and at least 0, got"):
+        decimal_of(wrong, "x")
+    with pytest.raises(ValueError, match="must be finite and"):
+        Ledger(path, wrong)
+    assert not path.exists()
 
 
 def test_a_line_under_another_number_is_refused():

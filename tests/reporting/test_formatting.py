@@ -28,6 +28,7 @@ from steadytree.reporting.formatting import (
         (52310.0, 50, "52,300"),
         (0.00012345, 1e-6, "0.000123"),
         (16.5, 0.5, "16"),  # just within
+        (27.0, 5.0, "30"),  # one digit is enough
         (1 / 3, 0.0, "0.3333333333333333"),  # all digits
         (0.0, 1.0, "0"),
         (float("-inf"), 1.0, "-inf"),

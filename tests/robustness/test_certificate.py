@@ -1,5 +1,6 @@
 """Notes, weights and words of certificates."""
 
+import inspect
 import itertools
 import warnings
 
@@ -17,6 +18,8 @@ from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.robust_tree import RobustTreeClassifier
 from steadytree.robustness.shift import shift_accuracy
 from steadytree.stability.stable_tree import StableTreeClassifier
+
+DOORS = (certify, certificate_of)
 
 
 def workers():
@@ -118,6 +121,11 @@ def exhaustive_loss(distance, right, weight, limit):
     return best
 
 
+def test_a_report_searches_as_long_as_a_certificate():
+    found = {inspect.signature(one).parameters["max_steps"].default for one in DOORS}
+    assert found == {10_000}  # as the docstring says
+
+
 @pytest.mark.parametrize("scope", ["row", "mean", "total"])
 def test_weights_count_rows_several_times(scope):
     rng = np.random.default_rng(3)
@@ -134,6 +142,8 @@ def test_weights_count_rows_several_times(scope):
         assert found.worst_case_accuracy == pytest.approx(each.worst_case_accuracy)
         assert found.accuracy == pytest.approx(each.accuracy)
         assert found.baseline == pytest.approx(each.baseline)
+        assert found.baseline == pytest.approx(max(np.bincount(y[copies])) / len(copies))
+        assert found.accuracy == pytest.approx(np.mean(model.predict(X[copies]) == y[copies]))
         assert found.certified_accuracy(0.2) == pytest.approx(each.certified_accuracy(0.2))
         sizes, shares = found.curve()
         for size, share in zip(sizes, shares, strict=True):

@@ -321,3 +321,11 @@ def test_curves_count_the_correct_rows_beyond_each_size(seed):
         beyond = [(found.right & (found.distance > size)).mean() for size in some[0]]
         assert some[1] == pytest.approx(beyond)
     assert len(thin_curve(found.right, found.distance, most=5)[0]) <= 6
+
+
+def test_a_curve_of_many_sizes_ends_with_the_largest():
+    right, distance = np.arange(900) % 9 > 0, np.arange(900) % 450 + 1.0
+    sizes, shares = thin_curve(right, distance)
+    assert len(sizes) == 201
+    assert sizes[[0, 1, -1]].tolist() == [0, *np.sort(distance[right])[[0, -1]]]
+    assert shares == pytest.approx([np.mean(right & (distance > size)) for size in sizes])

@@ -9,7 +9,7 @@ from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
 from steadytree.models._kernels import FlatTree
-from steadytree.stability._kernels.choose import REJECTION, SplitSampling
+from steadytree.stability._kernels.choose import GUMBEL, REJECTION, SplitSampling
 from tests.data.reference import (
     WORD,
     hash_node,
@@ -20,6 +20,8 @@ from tests.data.reference import (
     uniform_at,
 )
 
+COUPLINGS = (GUMBEL, REJECTION)
+assert len(set(COUPLINGS)) == 2  # or one of both ways would be drawn, whatever is asked for
 PLAIN = Column("a", "numeric", 0.0, 9.0, thresholds=np.arange(3.0))
 
 
@@ -252,7 +254,7 @@ def random_draw(rng, coupling=None):
         int(rng.integers(2)),
         float(rng.integers(1, 3)),
         float(rng.choice([0.0, 0.5, 5.0, 50.0])),
-        int(rng.integers(2)) if coupling is None else coupling,
+        int(rng.choice(COUPLINGS)) if coupling is None else coupling,
         int(rng.integers(99)),
         bool(rng.integers(2)),
     )
@@ -277,7 +279,7 @@ def leave_out_case(case):
     binned, labels, n_classes, table = row_case(case)
     n = len(labels)
     out = tuple(np.zeros(n, t) for t in (np.int64, np.int64, np.uint64, np.int64))
-    sampling = random_draw(case.rng, coupling=0)
+    sampling = random_draw(case.rng, coupling=GUMBEL)
     removed = np.arange(n) if n > 1 else np.arange(0)
     levels, position = int(case.rng.integers(0, 4)), np.uint64(case.rng.integers(3))
     return binned, labels, n_classes, table, sampling, np.arange(n), removed, position, levels, out

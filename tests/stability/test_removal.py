@@ -8,7 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from steadytree import StableTreeClassifier, average_sensitivity, tree_distance
-from steadytree.stability.removal import is_repeatable
+from steadytree.stability.removal import affordable, is_repeatable
 from tests.data.row_sets import random_rows
 
 EPSILONS = (0, 0.01, 0.1, 1)
@@ -144,3 +144,11 @@ def test_alternatives_are_grown_when_asked_for_and_travel():
 def test_only_learners_that_prepare_a_fit_repeat_it():
     assert is_repeatable(StableTreeClassifier())
     assert not is_repeatable(DecisionTreeClassifier())
+
+
+def test_slow_learners_are_fitted_to_twenty_thousand_rows_in_all():
+    slow, quick = DecisionTreeClassifier(), StableTreeClassifier()
+    assert [affordable(slow, n, 100) for n in (1, 200, 400, 3_999, 4_000, 10**6)] == [
+        *(100, 100, 50, 5, 5, 5)
+    ]
+    assert affordable(quick, 10**6, 100) == 100

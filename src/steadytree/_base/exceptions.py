@@ -2,7 +2,10 @@
 
 import logging
 
-_LOG = logging.getLogger("steadytree.federated")  # as that of the modules that refuse
+_LOG = logging.getLogger("steadytree.federated.refusals")
+# a refusal is logged and raised: where the user logs nothing, Python would show it twice
+for _name in ("steadytree.data", "steadytree.privacy", _LOG.name):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 class UnsuitableDataError(ValueError):

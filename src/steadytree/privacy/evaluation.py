@@ -133,7 +133,10 @@ def private_accuracy(
             raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
         tree = as_tree(model)
         if tree.space.names != tuple(declared.names):
-            raise ValueError("model was fitted on other columns than the schema declares.")
+            raise ValueError(
+                f"the schema declares the columns {list(declared.names)}, and model was fitted on "
+                f"{list(tree.space.names)}: pass the schema of its fit."
+            )
         for own, column in zip(tree.space, declared.space, strict=True):
             if own.categories != column.categories:
                 message = f"other categories of {own.name!r} than the schema declares."

@@ -35,7 +35,6 @@ LONGEST_TEXT = 200
 MODE = 0o600  # for the owner only
 WITNESSED = "witness"  # the line from which a ledger needs its witness
 _LOG = logging.getLogger(__name__)
-_LOG.addHandler(logging.NullHandler())  # a refusal is raised too, and should not be shown twice
 
 
 class Ledger:

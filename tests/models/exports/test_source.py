@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -125,6 +126,9 @@ def test_a_source_that_differs_is_not_returned(language, fault, monkeypatch):
             pytest.skip("shares are compared where a compiler is")
     with pytest.raises(ExportError, match=f"the {language} source differs from the model"):
         tree.to_source(language)
+    if (fault, language) == ("shares", "python"):  # of the second of two leaves alone
+        with pytest.raises(ExportError, match="differs from the model"):
+            random_tree(np.random.default_rng(5), n_leaves=2, n_categorical=0).to_source(language)
 
 
 def test_deep_trees(monkeypatch):
@@ -138,6 +142,12 @@ def test_deep_trees(monkeypatch):
     assert "no compiler" in check.by
 
 
+def test_a_source_has_at_most_two_thousand_leaves():
+    source.check_size(SimpleNamespace(depth=64, n_leaves=2_000), "source")
+    with pytest.raises(ValueError, match="at most 64 levels and 2,000 leaves"):
+        source.check_size(SimpleNamespace(depth=12, n_leaves=2_001), "source")
+
+
 def test_a_tree_of_one_leaf():
     space = FeatureSpace.declare(bounds={"a": (0, 1)})
     tree = Tree(space, [False, True], [-1], [np.nan], [-1], [-1], [[0.2, 0.8]], [3])
@@ -145,6 +155,11 @@ def test_a_tree_of_one_leaf():
     exec(tree.to_source(), made)
     assert made["predict"]({}) is True
     assert "no column is used" in tree.to_source("c")
+
+
+def test_a_name_in_a_comment_of_c_is_short_and_ends_nothing():
+    assert source._c_comment("x" * 50) == "x" * 40
+    assert source._c_comment("a */ b\n??/") == "a _ b_"
 
 
 def test_what_c_cannot_hold_is_refused():
