@@ -39,12 +39,19 @@ class DataFiles:
         schemas = [self._schema(path) for path in self.paths]
         for path, schema in zip(self.paths, schemas, strict=True):
             _check_same(self.paths[0], schemas[0], path, schema)
-        self.target = target
+        self.target, self._found = target, self.marks
         self.names = _check_columns(list(schemas[0]), target, columns)
         # from the files' own tables of contents; None where one has none
         self.n_rows: int | None = None
         if all(_is_parquet(path) for path in self.paths):
             self.n_rows = sum(self._parquet.read_metadata(path).num_rows for path in self.paths)
+
+    @classmethod
+    def columns_of(cls, paths: Paths) -> list[str]:
+        """Names of the columns of the first file."""
+        one = cls.__new__(cls)
+        one._arrow = require("pyarrow", extra="parquet", purpose="reading Parquet or Arrow files")
+        return list(one._schema(list_files(paths)[0]))
 
     @cached_property
     def _parquet(self) -> Any:
@@ -65,6 +72,10 @@ class DataFiles:
         """Features and labels of as many rows as one block has room for, at a time."""
         for part in self._parts():
             yield Table.read(part.select(self.names)), self._labels(part.column(self.target))
+        if self.marks != self._found:
+            raise ValueError(
+                "the files changed while they were read: let no one write to them, and start again."
+            )
 
     def _parts(self) -> Iterator[Any]:
         """Arrow tables of at most `block_rows` rows, full ones as far as there are rows."""

@@ -71,6 +71,14 @@ class DaskParts:
         """The sum of ``function(X, y, *shared)`` over the partitions, brought here."""
         return self.runner.get(self.runner.add_up(self._calls(function, *shared)))
 
+    def add_up_numbered(self, function: Callable[..., Any], *shared: Any) -> Any:
+        """As `add_up` of ``function(X, y, number, *shared)``, by the partition's number."""
+        calls = [
+            self.runner.call(_apply, k, *pair, Parcel((function, k, *shared)))
+            for k, pair in enumerate(self._pairs)
+        ]
+        return self.runner.get(self.runner.add_up(calls))
+
     def keep(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """``function(X, y, *shared)`` of every partition, left on its worker."""
         return self.runner.keep(self._calls(function, *shared))
@@ -230,8 +238,8 @@ def _add(values: Sequence[Any]) -> Any:
     return reduce(operator.add, values)
 
 
-def _apply(number: int, X: Any, y: Any, kept: tuple[Any, ...]) -> Any:
-    function, *shared = kept
+def _apply(number: int, X: Any, y: Any, kept: Any) -> Any:
+    function, *shared = kept.value if isinstance(kept, Parcel) else kept
     try:
         return function(X, y, *shared)
     except (ValueError, TypeError) as error:

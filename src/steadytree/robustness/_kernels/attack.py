@@ -37,7 +37,6 @@ class MoveTable(NamedTuple):
     largest: bool  # whether the largest price over columns counts, else their sum
 
 
-@kernel
 def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, subset):
     """What each node still allows of the column on which its parent splits.
 
@@ -47,27 +46,20 @@ def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, su
     n_nodes, width = subset.shape
     parent, column, before = np.full(n_nodes, -1), np.full(n_nodes, -1), np.full(n_nodes, -1)
     low, high = np.full(n_nodes, -np.inf), np.full(n_nodes, np.inf)
-    allowed = np.ones((n_nodes, width), dtype=np.bool_)
-    missing = np.ones(n_nodes, dtype=np.bool_)
-    for node in range(n_nodes):
-        if left[node] < 0:
-            continue
+    allowed, missing = np.ones((n_nodes, width), bool), np.ones(n_nodes, bool)
+    for node in np.flatnonzero(left >= 0):
         own, last = feature[node], node
         while last >= 0 and column[last] != own:
             last = parent[last]
-        for child in (left[node], right[node]):
-            yes = child == left[node]
+        for child, yes in ((left[node], True), (right[node], False)):
             parent[child], column[child], before[child] = node, own, last
+            allowed[child] = np.arange(width) < n_categories[own]
             if last >= 0:
                 low[child], high[child], missing[child] = low[last], high[last], missing[last]
-            for category in range(width):
-                known = category < n_categories[own]
-                allowed[child, category] = allowed[last, category] if last >= 0 else known
-            missing[child] = missing[child] and missing_left[node] == yes
+                allowed[child] = allowed[last]
+            missing[child] &= missing_left[node] == yes
             if n_categories[own] > 0:
-                for category in range(width):
-                    if subset[node, category] != yes:
-                        allowed[child, category] = False
+                allowed[child] &= subset[node] == yes
             elif yes:
                 high[child] = min(high[child], threshold[node])
             else:
@@ -75,14 +67,12 @@ def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, su
     return parent, column, before, low, high, allowed, missing
 
 
-@kernel
 def only_labels(left, right, label):
     """The label all leaves under each node share, -1 where they differ; parents come first."""
     only = label.copy()
-    for node in range(left.shape[0] - 1, -1, -1):
-        if left[node] >= 0:
-            same = only[left[node]] == only[right[node]]
-            only[node] = only[left[node]] if same else -1
+    for node in np.flatnonzero(left >= 0)[::-1]:
+        same = only[left[node]] == only[right[node]]
+        only[node] = only[left[node]] if same else -1
     return only
 
 
@@ -340,26 +330,25 @@ def nearest_scorecard_change(X, own, bins, price, largest):
     """
     n, n_bins, n_columns = X.shape[0], bins.sort.shape[0], bins.column.shape[0]
     distance, witness = np.full(n, np.inf), np.full(X.shape, np.nan)
-    cost, entry_of = np.empty(n_bins), np.empty(n_bins, np.int64)
-    home, best = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
+    cost = np.empty(n_bins)
+    work = np.empty((6, max(n_bins, n_columns)), np.int64)  # each kind of array is compiled apart
+    entry_of, gain, ranked, order, home, best = work[0], work[1], work[2], work[3], work[4], work[5]
     for entry in range(n_columns):
         for bin_ in range(bins.start[entry], bins.start[entry + 1]):
             entry_of[bin_] = entry
     for row in range(n):
         row_costs(X[row], bins, price, cost, home)
-        ranked = np.argsort(cost)
+        rank_costs(cost, ranked)
         for other in range(bins.offset.shape[0]):
             if other == own[row]:
                 continue
-            ahead = bins.points[:, other] - bins.points[:, own[row]]
-            gain = ahead - ahead[home[entry_of]]
-            lead = bins.offset[own[row]] - bins.offset[other] - ahead[home].sum()
-            order = ranked[(gain[ranked] > 0) & (cost[ranked] < np.inf)]
-            needed = lead + (other > own[row])
+            needed = bins.offset[own[row]] - bins.offset[other] + (other > own[row])
+            needed += gains_of(bins.points, other, own[row], entry_of, home, gain, n_columns)
+            reached = order[: keep_gaining(ranked, gain, cost, order)]
             if largest:
-                size, chosen = least_largest(gain, cost, entry_of, order, needed, n_columns)
+                size, chosen = least_largest(gain, cost, entry_of, reached, needed, n_columns)
             else:
-                size, chosen = least_total(gain, cost, entry_of, order, needed, n_columns)
+                size, chosen = least_total(gain, cost, entry_of, reached, needed, n_columns)
             if size < distance[row]:
                 distance[row] = size
                 copy_into(chosen, best)
@@ -371,3 +360,39 @@ def nearest_scorecard_change(X, own, bins, price, largest):
                     x = X[row, column]
                     witness[row, column] = bin_value(x, bins.sort[bin_], bins.box[bin_])
     return distance, witness
+
+
+@kernel
+def rank_costs(cost, ranked):
+    """Fill ranked (n_bins,) with the bins by cost, equal ones in their order."""
+    for bin_ in range(cost.shape[0]):
+        position = bin_
+        while position > 0 and cost[ranked[position - 1]] > cost[bin_]:
+            ranked[position] = ranked[position - 1]
+            position -= 1
+        ranked[position] = bin_
+
+
+@kernel
+def keep_gaining(ranked, gain, cost, order):
+    """Fill order with the ranked bins that gain and can be reached; how many there are."""
+    n_order = 0
+    for position in range(cost.shape[0]):
+        bin_ = ranked[position]
+        if gain[bin_] > 0 and cost[bin_] < np.inf:
+            order[n_order] = bin_
+            n_order += 1
+    return n_order
+
+
+@kernel
+def gains_of(points, other, own, entry_of, home, gain, n_columns):
+    """Fill gain (n_bins,) with what each bin gains a class on another; how far it is behind."""
+    behind = 0
+    for entry in range(n_columns):
+        behind += points[home[entry], own] - points[home[entry], other]
+    for bin_ in range(points.shape[0]):
+        at_home = home[entry_of[bin_]]
+        gain[bin_] = points[bin_, other] - points[bin_, own]
+        gain[bin_] -= points[at_home, other] - points[at_home, own]
+    return behind

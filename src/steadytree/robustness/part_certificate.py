@@ -1,0 +1,142 @@
+"""PartCertificate: certificates of rows in files or on a cluster, which add up to one of all."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.parts import Parts
+from steadytree.data.table import quote
+from steadytree.models.scorecard import Scorecard
+from steadytree.models.tree import Tree
+from steadytree.robustness.certificate import Certificate
+from steadytree.robustness.certify import certificate_of
+from steadytree.robustness.perturbation import Perturbation
+
+MOST_SHOWN = 1_000  # counterexamples that are kept as rows
+MOST_ENTRIES = 200_000  # different distances; of more the last digits are cut off
+KEPT_BITS = 16.0  # of a distance that is cut
+ENTRY = ("truth", "answer", "other", "distance", "weight", "numbers", "rows", "witness")
+
+
+def certify_parts(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certificate:
+    """The certificate of all rows; those with the same distance and answers are one entry.
+
+    Shares are exact counts of rows. Beyond MOST_ENTRIES different distances each is rounded down to
+    16 binary digits, so that no row counts as certified that is not.
+    """
+    if not isinstance(model, Tree | Scorecard):
+        raise TypeError(
+            "rows in files or of Dask are certified for trees and risk scores of this package "
+            f"alone, and this is {type(model).__name__}: load the rows."
+        )
+    found: PartCertificate = Parts.of(X, y).add_up(
+        _certify_part, model, perturbation, columns=list(model.space.names)
+    )
+    return found.whole
+
+
+@dataclass(frozen=True, eq=False)
+class PartCertificate:
+    """A certificate of some rows, how many there are, and the categories that are not known."""
+
+    certificate: Certificate
+    n_rows: int
+    strange: "Counter[tuple[str, str]]"  # rows by column and category
+    texts: dict[tuple[int, int], str]  # by number of the row and column, of rows that are kept
+    is_cut: bool = False
+
+    def __add__(self, other: "PartCertificate") -> "PartCertificate":
+        one, two = _entries(self.certificate), _entries(other.certificate)
+        two["numbers"] = np.where(two["numbers"] >= 0, two["numbers"] + self.n_rows, -1)
+        merged, cut = _merge({name: np.concatenate([one[name], two[name]]) for name in ENTRY})
+        later = {(row + self.n_rows, j): text for (row, j), text in other.texts.items()}
+        notes = tuple(dict.fromkeys(self.certificate.notes + other.certificate.notes))
+        return PartCertificate(
+            replace(self.certificate, **merged, notes=notes),
+            self.n_rows + other.n_rows,
+            self.strange + other.strange,
+            _kept(self.texts | later, merged),
+            cut or self.is_cut or other.is_cut,
+        )
+
+    @property
+    def whole(self) -> Certificate:
+        """The certificate with its notes."""
+        found = self.certificate
+        notes = list(found.notes)
+        for name in dict.fromkeys(column for column, _ in self.strange):
+            texts = {text: n for (column, text), n in self.strange.items() if column == name}
+            notes.append(
+                f"column {name!r}: the model does not know {quote(sorted(texts))} "
+                f"({sum(texts.values())} row(s)). Such a category goes where missing values go, "
+                "and may turn into any known one at the cost of a changed category."
+            )
+        if self.is_cut:
+            notes.append("distances are rounded down to 16 binary digits.")
+        place = {number: k for k, number in enumerate(found.numbers.tolist())}
+        unknown = {(place[row], j): text for (row, j), text in self.texts.items()}
+        return replace(found, notes=tuple(notes), unknown=unknown)
+
+
+def _certify_part(X: Any, y: Any, model: Any, noise: Perturbation) -> PartCertificate:
+    found = certificate_of(model, X, y, noise)
+    names, n_rows = model.space.names, len(found.truth)
+    strange = Counter((names[j], text) for (_, j), text in found.unknown.items())
+    notes = tuple(note for note in found.notes if "does not know" not in note)
+    entries, cut = _merge({**_entries(found), "numbers": np.arange(n_rows)})
+    kept = replace(found, **entries, notes=notes, unknown={})
+    return PartCertificate(kept, n_rows, strange, _kept(dict(found.unknown), entries), cut)
+
+
+def _kept(
+    texts: dict[tuple[int, int], str], entries: dict[str, NDArray[Any]]
+) -> dict[tuple[int, int], str]:
+    """The texts of rows that are entries of their own."""
+    numbers = set(entries["numbers"].tolist())
+    return {cell: text for cell, text in texts.items() if cell[0] in numbers}
+
+
+def _entries(found: Certificate) -> dict[str, NDArray[Any]]:
+    return {name: getattr(found, name) for name in ENTRY}
+
+
+def _merge(entries: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], bool]:
+    """The rows with the least distances as they are, all others by distance and answers."""
+    right = entries["truth"] == entries["answer"]
+    single = np.flatnonzero(right & (entries["numbers"] >= 0) & np.isfinite(entries["distance"]))
+    order = np.lexsort((entries["numbers"][single], entries["distance"][single]))
+    alone = np.sort(single[order[:MOST_SHOWN]])
+    rest = np.setdiff1d(np.arange(len(right)), alone, assume_unique=True)
+    distance, cut = entries["distance"][rest], False
+    keys = [entries[name][rest] for name in ("truth", "answer", "other")]
+    listed, index = _distinct(*keys, distance)
+    if len(listed) > MOST_ENTRIES:
+        listed, index = _distinct(*keys, _rounded_down(distance))
+        cut = True
+    width = entries["rows"].shape[1]
+    empty = np.full((len(listed), width), np.nan)
+    whole = listed[:, :3].astype(np.int64).T
+    merged = {
+        **dict(zip(("truth", "answer", "other"), whole, strict=True)),
+        "distance": listed[:, 3],
+        "weight": np.bincount(index, entries["weight"][rest], len(listed)),
+        "numbers": np.full(len(listed), -1),
+        "rows": empty,
+        "witness": empty,
+    }
+    return {name: np.concatenate([entries[name][alone], merged[name]]) for name in ENTRY}, cut
+
+
+def _distinct(*keys: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    listed, index = np.unique(np.column_stack(keys), axis=0, return_inverse=True)
+    return listed, index.ravel()
+
+
+def _rounded_down(distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    part, power = np.frexp(distance)
+    with np.errstate(invalid="ignore"):
+        cut = np.ldexp(np.floor(part * 2**KEPT_BITS) / 2**KEPT_BITS, power)
+    return np.where(np.isfinite(distance), cut, distance)
