@@ -224,7 +224,7 @@ class FeatureSpace:
         return binned
 
     def _empty_bins(self, n_rows: int) -> NDArray[Any]:
-        dtype = bin_index_type(max(column.n_bins for column in self.columns))
+        dtype = bin_index_type(max(column.n_bins for column in self.columns), n_rows)
         return np.empty((len(self), n_rows), dtype)
 
     @cached_property

@@ -85,21 +85,26 @@ def city_block(rows, columns):
 
 
 @kernel
+def forget(reach, done):
+    """Begin a search: no column is reached or done."""
+    for column in range(reach.shape[0]):
+        reach[column], done[column] = np.inf, 0
+
+
+@kernel
 def assign_rows(cost):
     """Column of each row (n <= m) such that columns differ and the summed cost is least.
 
     Shortest augmenting paths, one row at a time; row_price and column_price prove the optimum.
     """
     n, m = cost.shape
-    row_price, column_price = np.zeros(n), np.zeros(m)
-    row_of = np.full(m, -1)  # row that holds each column
-    reach = np.empty(m)  # shortest way to each column so far
-    before = np.empty(m, dtype=np.int64)  # row from which it was reached
-    done = np.empty(m, dtype=np.bool_)
-    column_of = np.full(n, -1)
+    prices, lists = np.zeros((3, m)), np.full((4, m), -1)
+    row_price, column_price = prices[0], prices[1]
+    reach = prices[2]  # shortest way to each column so far
+    row_of, before = lists[0], lists[1]  # row that holds each column, and from which it was reached
+    done, column_of = lists[2], lists[3, :n]
     for start in range(n):
-        reach[:] = np.inf
-        done[:] = False
+        forget(reach, done)
         row, length, end = start, 0.0, -1
         while end < 0:
             nearest, shortest = -1, np.inf
@@ -114,7 +119,7 @@ def assign_rows(cost):
                 if reach[column] < shortest or (reach[column] == shortest and row_of[column] < 0):
                     nearest, shortest = column, reach[column]
             length = shortest
-            done[nearest] = True
+            done[nearest] = 1
             if row_of[nearest] < 0:
                 end = nearest
             else:
@@ -150,16 +155,17 @@ def match_paths(many, weights, few, surjective):
         for p in range(n_many):
             alone[p] = weights[p]
             if surjective:
-                nearest[p] = np.argmin(distance[:, p])
+                nearest[p] = 0
+                for q in range(1, n_few):
+                    nearest[p] = q if distance[q, p] < distance[nearest[p], p] else nearest[p]
                 alone[p] = distance[nearest[p], p]
             for q in range(n_few):
                 gain[q, p] -= alone[p]
     chosen = assign_rows(gain)
-    partner, cost = nearest.copy(), alone.copy()
     for q in range(n_few):
-        partner[chosen[q]] = q
-        cost[chosen[q]] = distance[q, chosen[q]]
-    return partner, cost
+        nearest[chosen[q]] = q
+        alone[chosen[q]] = distance[q, chosen[q]]
+    return nearest, alone
 
 
 @kernel
@@ -182,7 +188,8 @@ def path_distance_matrix(ours, theirs, surjective, symmetric):
             else:
                 other_weight = other_weights[other_offsets[b] : other_offsets[b + 1]]
                 _, cost = match_paths(other, other_weight, mine, surjective)
-            result[a, b] = cost.sum()
+            for one in cost:
+                result[a, b] += one
             if symmetric:
                 result[b, a] = result[a, b]
     return result

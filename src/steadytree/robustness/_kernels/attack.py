@@ -105,22 +105,6 @@ def value_cost(x, node, column, nodes, moves):
 
 
 @kernel
-def nearest_value(x, node, column, nodes, moves):
-    """The value in a node's column nearest to x: x itself where it fits, or the first category."""
-    if moves.categorical[column]:
-        if nodes.flags[node, MISSING_STAYS] if np.isnan(x) else nodes.allowed[node, np.int64(x)]:
-            return x
-        return np.float64(np.argmax(nodes.allowed[node]))
-    if np.isnan(x):
-        if nodes.flags[node, MISSING_STAYS]:
-            return x
-        x = 0.0
-    elif nodes.box[node, LOW] < x and x <= nodes.box[node, HIGH]:
-        return x
-    return min(max(x, nodes.box[node, LEAST]), nodes.box[node, GREATEST])
-
-
-@kernel
 def nearest_change(X, own, nodes, moves):
     """For each row of X (n, p): the least cost of another label than own, and the node to go to.
 
@@ -176,39 +160,46 @@ def nearest_change(X, own, nodes, moves):
     return distance, where
 
 
-@kernel
 def move_rows_into(X, where, nodes, moves):
     """Rows moved into the given nodes as little as can be, and what that costs."""
     # Costs are summed column by column, so that none of the rounding along a path is left. A row
     # whose node is -1 becomes nan and costs infinity.
-    n, p = X.shape
-    box, price, parent, columns = nodes.box, moves.price, nodes.parent, nodes.column
-    moved, distance = X.astype(np.float64), np.zeros(n)
-    seen = np.full(p, -1)
-    for row in range(n):
-        node = where[row]
-        if node < 0:
-            moved[row], distance[row] = np.nan, np.inf
+    moved, distance = X.astype(np.float64), np.where(where < 0, np.inf, 0.0)
+    moved[where < 0] = np.nan
+    order = np.argsort(where, kind="stable")
+    targets, starts = np.unique(where[order], return_index=True)
+    for node, rows in zip(targets, np.split(order, starts[1:]), strict=True):
+        seen = set()
         while node > 0:
-            column = columns[node]
-            x = moved[row, column]
-            if seen[column] == row:  # a deeper split on the column was tighter
-                node = parent[node]
-                continue
-            seen[column] = row
-            if x == x and not moves.categorical[column]:
-                a, b, c, d = box[node, LOW], box[node, HIGH], box[node, LEAST], box[node, GREATEST]
-                up, down = price[column, UP], price[column, DOWN]
-                once, reach = price[column, ONCE], price[column, REACH]
-                cost = number_cost(x, a, b, c, d, up, down, once, reach)
-                if x <= a or x > b:
-                    moved[row, column] = min(max(x, c), d)
-            else:
-                cost = value_cost(x, node, column, nodes, moves)
-                moved[row, column] = nearest_value(x, node, column, nodes, moves)
-            distance[row] = max(distance[row], cost) if moves.largest else distance[row] + cost
-            node = parent[node]
+            column = nodes.column[node]
+            if column not in seen:  # else a deeper split on the column was tighter
+                seen.add(column)
+                cost, moved[rows, column] = value_moves(moved[rows, column], node, nodes, moves)
+                own = distance[rows]
+                distance[rows] = np.maximum(own, cost) if moves.largest else own + cost
+            node = nodes.parent[node]
     return moved, distance
+
+
+def value_moves(x, node, nodes, moves):
+    """Costs of bringing values (n,) into a node, as `value_cost`, and the nearest values there."""
+    column, missing = nodes.column[node], np.isnan(x)
+    price, (missing_stays, is_open) = moves.price[column], nodes.flags[node]
+    low, high, least, greatest = nodes.box[node]
+    if moves.categorical[column]:
+        known = nodes.allowed[node]
+        stays = np.where(missing, missing_stays, known[np.where(missing, 0, x).astype(np.int64)])
+        cost = np.where(missing, price[APPEAR], price[UP]) if is_open else np.inf
+        return np.where(stays, 0.0, cost), np.where(stays, x, float(np.argmax(known)))
+    with np.errstate(invalid="ignore"):
+        far = np.where(x > high, x - greatest, least - x)
+        unit = np.where(x > high, price[DOWN], price[UP])
+        cost = np.where(far > price[REACH], np.inf, price[ONCE] + far * unit)
+    cost = np.where((low < x) & (x <= high), 0.0, cost if least <= greatest else np.inf)
+    stays = (missing & missing_stays) | ((low < x) & (x <= high))
+    appears = 0.0 if missing_stays else price[APPEAR] if is_open else np.inf
+    end = np.minimum(np.maximum(np.where(missing, 0.0, x), least), greatest)
+    return np.where(missing, appears, cost), np.where(stays, x, end)
 
 
 class BinTable(NamedTuple):
