@@ -104,7 +104,7 @@ def test_a_steady_tree_of_a_folder_counts_all_rows(run, folder, tmp_path, monkey
 
 def test_without_a_model_a_sample_is_divided(run, folder, monkeypatch):
     sample_of(monkeypatch, 200)
-    code, out, err = run("report", "rows", "--target", "outcome", "--quick")
+    code, _, err = run("report", "rows", "--target", "outcome", "--quick")
     assert code == 0, err
     page = (folder.parent / "report.html").read_text()
     assert "The rows are 200 of 300 rows, drawn by chance." in page

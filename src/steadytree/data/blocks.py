@@ -142,7 +142,14 @@ def list_files(paths: Paths) -> list[Path]:
         if not path.exists():
             raise FileNotFoundError(f"there is no file or folder {str(path)!r}: check the path.")
         if path.is_dir():
-            inside = sorted(each for each in path.iterdir() if _is_data_file(each))
+            seen = sorted(each for each in path.iterdir() if each.name[0] not in "._")
+            folders = [each.name for each in seen if each.is_dir()]
+            if folders:
+                raise ValueError(
+                    f"folder {str(path)!r} holds the folder {folders[0]!r}, whose files are not "
+                    "read: pass a list of the folders, or write the rows without partitions."
+                )
+            inside = [each for each in seen if _is_data_file(each)]
             if not inside:
                 raise ValueError(
                     f"folder {str(path)!r} holds no file that ends in {', '.join(ENDINGS)}."
@@ -159,7 +166,7 @@ def list_files(paths: Paths) -> list[Path]:
 
 
 def _is_data_file(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() in ENDINGS and path.name[0] not in "._"
+    return path.is_file() and path.suffix.lower() in ENDINGS
 
 
 def _is_parquet(path: Path) -> bool:
