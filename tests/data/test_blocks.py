@@ -331,7 +331,7 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
         StableTreeClassifier().fit_files(folder, "label")
 
 
-def test_a_folder_of_folders_is_refused(tmp_path):
+def test_folders_of_partitions_are_refused(tmp_path):
     (tmp_path / "site=north").mkdir()
     (tmp_path / "_temporary").mkdir()
     with pytest.raises(ValueError, match="holds the folder 'site=north', whose files are not read"):

@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from steadytree.data.parts import Parts
 from steadytree.models.files import load
 from steadytree.reporting.report import report
 from steadytree.stability.stable_tree import StableTreeClassifier
 from steadytree.stability.steady_tree import SteadyTreeClassifier
+from tests.metrics.test_accuracy_in_parts import assert_same
 
 pytest.importorskip("pyarrow")
 
@@ -56,13 +58,22 @@ def test_of_more_rows_counts_are_of_all_and_the_page_says_what_is_not(
     how = {"quick": True, "by": ["site"], "date": "2026-01-01"}
     found, near = report(tree, folder, "outcome", **how).data, report(tree, X, y, **how).data
     for name in ("confusion", "calibration", "groups", "origin"):
-        assert json.dumps(found[name], sort_keys=True) == json.dumps(near[name], sort_keys=True)
-    assert found["readings"]["accuracy"] == near["readings"]["accuracy"]
+        assert_same(found[name], near[name])
+    assert_same(found["readings"]["accuracy"], near["readings"]["accuracy"])
     assert (found["data"]["n_rows"], found["data"]["classes"]) == (300, near["data"]["classes"])
     assert found["headline"].startswith(near["headline"])
     assert "everything else is measured on 100 of 300 rows, drawn by chance." in found["headline"]
     with pytest.raises(TypeError, match="by must name columns"):
         report(tree, folder, "outcome", by={"site": frame["site"]})
+
+
+def test_another_model_is_asked_about_the_sample(frame, folder, monkeypatch):
+    sample_of(monkeypatch, 100)
+    X, y = frame[["weight", "income"]], frame["outcome"]
+    model = GaussianNB().fit(X, y)
+    found = report(model, Parts(folder, "outcome", list(X.columns)), None, quick=True).data
+    assert found["data"]["n_rows"] == 100
+    assert "The rows are 100 of 300 rows, drawn by chance." in found["headline"]
 
 
 def test_dask_gives_the_same_counts(frame, tree, monkeypatch):

@@ -143,11 +143,11 @@ def list_files(paths: Paths) -> list[Path]:
             raise FileNotFoundError(f"there is no file or folder {str(path)!r}: check the path.")
         if path.is_dir():
             seen = sorted(each for each in path.iterdir() if each.name[0] not in "._")
-            folders = [each.name for each in seen if each.is_dir()]
-            if folders:
+            parted = [each.name for each in seen if each.is_dir() and "=" in each.name]
+            if parted:
                 raise ValueError(
-                    f"folder {str(path)!r} holds the folder {folders[0]!r}, whose files are not "
-                    "read: pass a list of the folders, or write the rows without partitions."
+                    f"folder {str(path)!r} holds the folder {parted[0]!r}, whose files are not "
+                    "read: pass a list of such folders, or write the rows without partitions."
                 )
             inside = [each for each in seen if _is_data_file(each)]
             if not inside:

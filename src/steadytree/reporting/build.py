@@ -54,7 +54,8 @@ def build_report(
     if options.previous is not None:
         _check_change(fitted)
     given: Any = Dataset.of(X)
-    if isinstance(fitted, BlackBox):
+    if isinstance(fitted, BlackBox):  # which is asked about the sample alone
+        options = replace(options, parts=None)
         found, size = accuracy(fitted, X, y), None
     else:
         given = table.select(fitted.space.names)
