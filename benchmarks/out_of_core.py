@@ -2,8 +2,8 @@
 
 First `python benchmarks/out_of_core.py make FOLDER ROWS`, which writes Parquet files of 20 columns
 (12 of floats, 8 of small whole numbers), then `python benchmarks/out_of_core.py fit FOLDER`, which
-saves the tree, and `python benchmarks/out_of_core.py report FOLDER` (or `certify`), which measures it. The
-peak is that of the whole process, mapped pages included, as the operating system reports it.
+saves the tree, and with `report` or `certify` instead of `fit` that tree is measured on all rows.
+The peak is that of the whole process, mapped pages included, as the operating system reports it.
 """
 
 import pathlib

@@ -92,8 +92,8 @@ def test_commands_take_a_folder(run, frame, folder, tree, monkeypatch):
     asked = ("--target", "outcome", "--model", "m.tree.json", "--quick", "--json")
     far, near = (run("report", data, *asked) for data in ("rows", "rows.csv"))
     assert (far[0], near[0]) == (0, 0), (far, near)
-    readings = [json.loads(out)["accuracy"] for _, out, _ in (far, near)]
-    assert readings[0] == readings[1]
+    found, expected = (json.loads(out)["readings"]["accuracy"] for _, out, _ in (far, near))
+    assert_same(found, expected)
     asked = ("--target", "outcome", "--radius", "weight=2", "--json")
     far, near = (run("certify", "m.tree.json", data, *asked) for data in ("rows", "rows.csv"))
     assert json.loads(far[1])["readings"] == json.loads(near[1])["readings"]

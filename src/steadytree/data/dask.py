@@ -84,7 +84,8 @@ class DaskParts:
         return self.runner.keep(self._calls(function, *shared))
 
     def _calls(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        given = self.runner.share((function, *shared))
+        # in a parcel: some schedulers call a tuple that begins with a function
+        given = self.runner.share(Parcel((function, *shared)))
         return [self.runner.call(_apply, k, *pair, given) for k, pair in enumerate(self._pairs)]
 
     def chain(self, function: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
@@ -238,8 +239,8 @@ def _add(values: Sequence[Any]) -> Any:
     return reduce(operator.add, values)
 
 
-def _apply(number: int, X: Any, y: Any, kept: Any) -> Any:
-    function, *shared = kept.value if isinstance(kept, Parcel) else kept
+def _apply(number: int, X: Any, y: Any, kept: Parcel) -> Any:
+    function, *shared = kept.value
     try:
         return function(X, y, *shared)
     except (ValueError, TypeError) as error:
