@@ -151,7 +151,8 @@ class Certificate(Shown):
         str, ...
     ] = ()  # what must be remarks, such as columns that the noise does not move
     unused: tuple[str, ...] = ()  # columns that the perturbation names and the model does not use
-    # (n,): number of each row among those of all parts, -1 where an entry stands for several
+    # (n,): number of each row among those of all parts, -1 where an entry stands for several;
+    # these come last, and are not among rows and witness
     numbers: NDArray[np.int64] | None = None
 
     @property

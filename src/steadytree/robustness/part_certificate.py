@@ -1,5 +1,7 @@
 """PartCertificate: certificates of rows in files or on a cluster, which add up to one of all."""
 
+import functools
+import operator
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.parts import Parts
-from steadytree.data.table import quote
+from steadytree.data.table import Table, quote
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.robustness.certificate import Certificate
@@ -17,15 +19,18 @@ from steadytree.robustness.perturbation import Perturbation
 
 MOST_SHOWN = 1_000  # counterexamples that are kept as rows
 MOST_ENTRIES = 200_000  # different distances; of more the last digits are cut off
-KEPT_BITS = 16.0  # of a distance that is cut
-ENTRY = ("truth", "answer", "other", "distance", "weight", "numbers", "rows", "witness")
+ROWS_AT_ONCE = 100_000
+KEPT_BITS = 12.0  # of a distance that is cut
+KINDS = ("truth", "answer", "other")
+COLUMNS = (*KINDS, "distance", "weight", "numbers")
+ROWS = ("rows", "witness")  # of entries that are rows of their own, which come first
 
 
 def certify_parts(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certificate:
     """The certificate of all rows; those with the same distance and answers are one entry.
 
     Shares are exact counts of rows. Beyond MOST_ENTRIES different distances each is rounded down to
-    16 binary digits, so that no row counts as certified that is not.
+    12 binary digits, so that no row counts as certified that is not.
     """
     if not isinstance(model, Tree | Scorecard):
         raise TypeError(
@@ -51,7 +56,7 @@ class PartCertificate:
     def __add__(self, other: "PartCertificate") -> "PartCertificate":
         one, two = _entries(self.certificate), _entries(other.certificate)
         two["numbers"] = np.where(two["numbers"] >= 0, two["numbers"] + self.n_rows, -1)
-        merged, cut = _merge({name: np.concatenate([one[name], two[name]]) for name in ENTRY})
+        merged, cut = _merge({name: np.concatenate([one[name], two[name]]) for name in one})
         later = {(row + self.n_rows, j): text for (row, j), text in other.texts.items()}
         notes = tuple(dict.fromkeys(self.certificate.notes + other.certificate.notes))
         return PartCertificate(
@@ -75,13 +80,22 @@ class PartCertificate:
                 "and may turn into any known one at the cost of a changed category."
             )
         if self.is_cut:
-            notes.append("distances are rounded down to 16 binary digits.")
+            notes.append("distances are rounded down to 12 binary digits.")
         place = {number: k for k, number in enumerate(found.numbers.tolist())}
         unknown = {(place[row], j): text for (row, j), text in self.texts.items()}
         return replace(found, notes=tuple(notes), unknown=unknown)
 
 
 def _certify_part(X: Any, y: Any, model: Any, noise: Perturbation) -> PartCertificate:
+    """The certificates of some rows at a time, as each takes several times the rows' memory."""
+    table, labels = Table.read(X), np.asarray(y)
+    ends = [*range(ROWS_AT_ONCE, table.n_rows, ROWS_AT_ONCE), table.n_rows]
+    pieces = [np.arange(max(end - 1, 0) // ROWS_AT_ONCE * ROWS_AT_ONCE, end) for end in ends]
+    found = (_certify_rows(table.take(rows), labels[rows], model, noise) for rows in pieces)
+    return functools.reduce(operator.add, found)
+
+
+def _certify_rows(X: Table, y: Any, model: Any, noise: Perturbation) -> PartCertificate:
     found = certificate_of(model, X, y, noise)
     names, n_rows = model.space.names, len(found.truth)
     strange = Counter((names[j], text) for (_, j), text in found.unknown.items())
@@ -100,39 +114,43 @@ def _kept(
 
 
 def _entries(found: Certificate) -> dict[str, NDArray[Any]]:
-    return {name: getattr(found, name) for name in ENTRY}
+    return {name: getattr(found, name) for name in (*COLUMNS, *ROWS)}
 
 
 def _merge(entries: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], bool]:
     """The rows with the least distances as they are, all others by distance and answers."""
-    right = entries["truth"] == entries["answer"]
-    single = np.flatnonzero(right & (entries["numbers"] >= 0) & np.isfinite(entries["distance"]))
-    order = np.lexsort((entries["numbers"][single], entries["distance"][single]))
-    alone = np.sort(single[order[:MOST_SHOWN]])
-    rest = np.setdiff1d(np.arange(len(right)), alone, assume_unique=True)
+    own = np.flatnonzero(entries["numbers"] >= 0)  # whose rows and witnesses are there
+    right = (entries["truth"] == entries["answer"]) & np.isfinite(entries["distance"])
+    single = np.flatnonzero(right[own])
+    order = np.lexsort((entries["numbers"][own][single], entries["distance"][own][single]))
+    shown = np.sort(single[order[:MOST_SHOWN]])
+    rest = np.setdiff1d(np.arange(len(right)), own[shown], assume_unique=True)
     distance, cut = entries["distance"][rest], False
-    keys = [entries[name][rest] for name in ("truth", "answer", "other")]
-    listed, index = _distinct(*keys, distance)
-    if len(listed) > MOST_ENTRIES:
-        listed, index = _distinct(*keys, _rounded_down(distance))
-        cut = True
-    width = entries["rows"].shape[1]
-    empty = np.full((len(listed), width), np.nan)
-    whole = listed[:, :3].astype(np.int64).T
+    keys = [entries[name][rest] for name in KINDS]
+    first, index = _distinct(distance, *keys)
+    if len(first) > MOST_ENTRIES:
+        distance, cut = _rounded_down(distance), True
+        first, index = _distinct(distance, *keys)
     merged = {
-        **dict(zip(("truth", "answer", "other"), whole, strict=True)),
-        "distance": listed[:, 3],
-        "weight": np.bincount(index, entries["weight"][rest], len(listed)),
-        "numbers": np.full(len(listed), -1),
-        "rows": empty,
-        "witness": empty,
+        **{name: entries[name][rest][first] for name in KINDS},
+        "distance": distance[first],
+        "weight": np.bincount(index, entries["weight"][rest], len(first)),
+        "numbers": np.full(len(first), -1),
     }
-    return {name: np.concatenate([entries[name][alone], merged[name]]) for name in ENTRY}, cut
+    joined = {name: np.concatenate([entries[name][own[shown]], merged[name]]) for name in COLUMNS}
+    return joined | {name: entries[name][shown] for name in ROWS}, cut
 
 
-def _distinct(*keys: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    listed, index = np.unique(np.column_stack(keys), axis=0, return_inverse=True)
-    return listed, index.ravel()
+def _distinct(*keys: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """An entry of each kind, and the kind of each entry; ordered by the last key first."""
+    order = np.lexsort(keys)
+    is_new = np.zeros(len(order), bool)
+    is_new[:1] = True
+    for key in keys:
+        is_new[1:] |= key[order][1:] != key[order][:-1]
+    index = np.empty(len(order), np.int64)
+    index[order] = np.cumsum(is_new) - 1
+    return order[is_new], index
 
 
 def _rounded_down(distance: NDArray[np.float64]) -> NDArray[np.float64]:
