@@ -48,9 +48,10 @@ def refine_small(
             if directions[feature[node]] or asked_at[node] == n_moves:  # nothing changed since
                 continue
             asked_at[node] = n_moves
-            sums = side_losses(*rows, feature, bins, left, leaves, means, node, int(n_bins.max()))
+            tree = feature, bins, left
+            losses, heavy = side_losses(*rows, *tree, leaves, means, node, int(n_bins.max()))
             before = feature[node], bins[node]
-            feature[node], bins[node] = ask_anew(*sums, *known, *before, least, coarse)
+            feature[node], bins[node] = ask_anew(losses, heavy, *known, *before, least, coarse)
             if before == (feature[node], bins[node]):
                 continue
             new_leaves, new_means, mass = leaf_means(*rows, feature, bins, left)

@@ -38,7 +38,9 @@ def grow_small(
     """
     data = binned, targets, weights, n_bins, kinds, directions, roundness
     total = weights.sum()
-    feature, bins, left, depth, gain, chosen = [-1], [0], [-1], [0], [], []
+    feature, bins, left, depth = [-1], [0], [-1], [0]
+    gain: list[float] = []
+    chosen: list[tuple[int, int]] = []
     inside = [np.flatnonzero(weights > 0)]
     while len(left) < 2 * n_leaves - 1:
         for node in range(len(gain), len(left)):
