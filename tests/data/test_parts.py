@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from steadytree.data import blocks
-from steadytree.data.parts import Parts, draw, is_parted
+from steadytree.data.parts import Parts, is_parted, sample_part
 from steadytree.data.table import Table
 
 pa = pytest.importorskip("pyarrow")
@@ -50,15 +50,15 @@ def test_every_row_is_as_likely_as_any_other():
     # 170,000 runs of ten rows
     counts = np.zeros(10)
     for seed in range(4_000):
-        one = draw(np.arange(6.0)[:, None], np.zeros(6), 0, 3, seed)
-        two = draw(np.arange(6.0, 10.0)[:, None], np.zeros(4), 1, 3, seed)
+        one = sample_part(np.arange(6.0)[:, None], np.zeros(6), 0, 3, seed)
+        two = sample_part(np.arange(6.0, 10.0)[:, None], np.zeros(4), 1, 3, seed)
         counts[(one + two).table.columns[0].astype(int)] += 1
     assert np.abs(counts - 1_200).max() < 5 * np.sqrt(4_000 * 0.3 * 0.7)
 
 
 def test_a_part_without_rows_adds_nothing():
-    none = draw(np.empty((0, 1)), np.empty(0), 0, 3, 0)
-    some = draw(np.ones((2, 1)), np.zeros(2), 1, 3, 0)
+    none = sample_part(np.empty((0, 1)), np.empty(0), 0, 3, 0)
+    some = sample_part(np.ones((2, 1)), np.zeros(2), 1, 3, 0)
     for both in (none + some, some + none):
         assert (both.table.n_rows, both.n_all) == (2, 2)
 

@@ -96,7 +96,11 @@ def test_many_distances_are_rounded_down(rows, folder, monkeypatch):
     exact = certify(tree, X, y, NOISES[0])
     for size in np.linspace(0, 3, 40):
         below = exact.certified_accuracy(size) - found.certified_accuracy(size)
-        assert 0 <= below <= exact.certified_accuracy(size) - exact.certified_accuracy(size * (1 + 2**-11))
+        assert (
+            0
+            <= below
+            <= exact.certified_accuracy(size) - exact.certified_accuracy(size * (1 + 2**-11))
+        )
 
 
 def test_other_models_and_weights_are_refused(rows, folder):

@@ -22,7 +22,7 @@ def is_parted(X: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class RowSample:
     """Rows drawn by chance, each as likely as any other: those of the smallest random keys.
 
     Samples of two parts add up to one of both. Rows stay in their order.
@@ -34,12 +34,12 @@ class Drawn:
     most: int
     n_all: int  # rows that these were drawn from
 
-    def __add__(self, other: "Drawn") -> "Drawn":
+    def __add__(self, other: "RowSample") -> "RowSample":
         tables = [one.table for one in (self, other) if one.table.n_rows]
         if len(tables) < 2:
             filled = self if self.table.n_rows else other
             return replace(filled, n_all=self.n_all + other.n_all)
-        both = Drawn(
+        both = RowSample(
             Table.stack(tables),
             np.concatenate([self.labels, other.labels]),
             np.concatenate([self.keys, other.keys]),
@@ -48,13 +48,13 @@ class Drawn:
         )
         return both.smallest()
 
-    def smallest(self) -> "Drawn":
+    def smallest(self) -> "RowSample":
         """At most `most` of the rows."""
         if len(self.keys) <= self.most:
             return self
         kept = np.sort(np.argpartition(self.keys, self.most - 1)[: self.most])
         taken = self.table.take(kept), self.labels[kept], self.keys[kept]
-        return Drawn(*taken, self.most, self.n_all)
+        return RowSample(*taken, self.most, self.n_all)
 
     @property
     def note(self) -> str:
@@ -115,25 +115,25 @@ class Parts:
             raise ValueError("X and y have no rows: at least one is needed.")
         return total
 
-    def sample(self, most: int = MOST_SAMPLED, seed: int = 0) -> Drawn:
+    def sample(self, most: int = MOST_SAMPLED, seed: int = 0) -> RowSample:
         """At most so many rows, drawn by chance in one pass: all of them where there are fewer."""
         if self.is_dask:
-            found = self._dask.add_up_numbered(draw, most, seed)
+            found = self._dask.add_up_numbered(sample_part, most, seed)
         else:
             # one stream of keys for all blocks: their size does not matter
             rng = np.random.default_rng(seed)
-            found = self.add_up(_draw_with, rng, most)
+            found = self.add_up(_sample_with, rng, most)
         if not found.n_all:
             raise ValueError("X and y have no rows: at least one is needed.")
         return found
 
 
-def draw(X: Any, y: Any, number: int, most: int, seed: int) -> Drawn:
+def sample_part(X: Any, y: Any, number: int, most: int, seed: int) -> RowSample:
     """A sample of one partition, by a stream of keys of its own."""
-    return _draw_with(X, y, np.random.default_rng([seed, number]), most)
+    return _sample_with(X, y, np.random.default_rng([seed, number]), most)
 
 
-def _draw_with(X: Any, y: Any, rng: np.random.Generator, most: int) -> Drawn:
+def _sample_with(X: Any, y: Any, rng: np.random.Generator, most: int) -> RowSample:
     table = Table.read(X)
     labels = check_labels(y, table.n_rows)
-    return Drawn(table, labels, rng.random(table.n_rows), most, table.n_rows).smallest()
+    return RowSample(table, labels, rng.random(table.n_rows), most, table.n_rows).smallest()

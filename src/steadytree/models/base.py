@@ -16,7 +16,7 @@ from steadytree._base.parallel import allow_threads
 from steadytree.data.dask import map_rows
 from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
-from steadytree.data.parts import Drawn, Parts
+from steadytree.data.parts import Parts, RowSample
 from steadytree.data.table import Table, check_frame_names, is_dask, is_read
 from steadytree.models.files import save
 from steadytree.models.sklearn import to_sklearn
@@ -128,7 +128,7 @@ def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Datase
     return data if weights is None or weights.all() else data.take(weights > 0)
 
 
-def fit_sample(learner: Any, parts: Parts, sample_weight: Any, refused: Sequence[str]) -> Drawn:
+def fit_sample(learner: Any, parts: Parts, sample_weight: Any, refused: Sequence[str]) -> RowSample:
     """Fit a learner to rows drawn from parts, or to all where they are few enough.
 
     Weights and the `refused` parameters need all rows in memory.

@@ -18,9 +18,9 @@ from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation
 
 MOST_SHOWN = 1_000  # counterexamples that are kept as rows
-MOST_ENTRIES = 200_000  # different distances; of more the last digits are cut off
+MOST_ENTRIES = 200_000  # different distances; of more the last digits are rounded off
 ROWS_AT_ONCE = 100_000
-KEPT_BITS = 12.0  # of a distance that is cut
+KEPT_BITS = 12.0  # of a distance that is rounded
 KINDS = ("truth", "answer", "other")
 COLUMNS = (*KINDS, "distance", "weight", "numbers")
 ROWS = ("rows", "witness")  # of entries that are rows of their own, which come first
@@ -51,12 +51,12 @@ class PartCertificate:
     n_rows: int
     strange: "Counter[tuple[str, str]]"  # rows by column and category
     texts: dict[tuple[int, int], str]  # by number of the row and column, of rows that are kept
-    is_cut: bool = False
+    is_rounded: bool = False
 
     def __add__(self, other: "PartCertificate") -> "PartCertificate":
         one, two = _entries(self.certificate), _entries(other.certificate)
         two["numbers"] = np.where(two["numbers"] >= 0, two["numbers"] + self.n_rows, -1)
-        merged, cut = _merge({name: np.concatenate([one[name], two[name]]) for name in one})
+        merged, rounded = _merge({name: np.concatenate([one[name], two[name]]) for name in one})
         later = {(row + self.n_rows, j): text for (row, j), text in other.texts.items()}
         notes = tuple(dict.fromkeys(self.certificate.notes + other.certificate.notes))
         return PartCertificate(
@@ -64,7 +64,7 @@ class PartCertificate:
             self.n_rows + other.n_rows,
             self.strange + other.strange,
             _kept(self.texts | later, merged),
-            cut or self.is_cut or other.is_cut,
+            rounded or self.is_rounded or other.is_rounded,
         )
 
     @property
@@ -79,10 +79,10 @@ class PartCertificate:
                 f"({sum(texts.values())} row(s)). Such a category goes where missing values go, "
                 "and may turn into any known one at the cost of a changed category."
             )
-        if self.is_cut:
+        if self.is_rounded:
             notes.append("distances are rounded down to 12 binary digits.")
-        place = {number: k for k, number in enumerate(found.numbers.tolist())}
-        unknown = {(place[row], j): text for (row, j), text in self.texts.items()}
+        entry_of = {number: k for k, number in enumerate(found.numbers.tolist())}
+        unknown = {(entry_of[row], j): text for (row, j), text in self.texts.items()}
         return replace(found, notes=tuple(notes), unknown=unknown)
 
 
@@ -100,9 +100,9 @@ def _certify_rows(X: Table, y: Any, model: Any, noise: Perturbation) -> PartCert
     names, n_rows = model.space.names, len(found.truth)
     strange = Counter((names[j], text) for (_, j), text in found.unknown.items())
     notes = tuple(note for note in found.notes if "does not know" not in note)
-    entries, cut = _merge({**_entries(found), "numbers": np.arange(n_rows)})
+    entries, rounded = _merge({**_entries(found), "numbers": np.arange(n_rows)})
     kept = replace(found, **entries, notes=notes, unknown={})
-    return PartCertificate(kept, n_rows, strange, _kept(dict(found.unknown), entries), cut)
+    return PartCertificate(kept, n_rows, strange, _kept(dict(found.unknown), entries), rounded)
 
 
 def _kept(
@@ -125,11 +125,11 @@ def _merge(entries: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], b
     order = np.lexsort((entries["numbers"][own][single], entries["distance"][own][single]))
     shown = np.sort(single[order[:MOST_SHOWN]])
     rest = np.setdiff1d(np.arange(len(right)), own[shown], assume_unique=True)
-    distance, cut = entries["distance"][rest], False
+    distance, rounded = entries["distance"][rest], False
     keys = [entries[name][rest] for name in KINDS]
     first, index = _distinct(distance, *keys)
     if len(first) > MOST_ENTRIES:
-        distance, cut = _rounded_down(distance), True
+        distance, rounded = _rounded_down(distance), True
         first, index = _distinct(distance, *keys)
     merged = {
         **{name: entries[name][rest][first] for name in KINDS},
@@ -138,7 +138,7 @@ def _merge(entries: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], b
         "numbers": np.full(len(first), -1),
     }
     joined = {name: np.concatenate([entries[name][own[shown]], merged[name]]) for name in COLUMNS}
-    return joined | {name: entries[name][shown] for name in ROWS}, cut
+    return joined | {name: entries[name][shown] for name in ROWS}, rounded
 
 
 def _distinct(*keys: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -156,5 +156,5 @@ def _distinct(*keys: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 def _rounded_down(distance: NDArray[np.float64]) -> NDArray[np.float64]:
     part, power = np.frexp(distance)
     with np.errstate(invalid="ignore"):
-        cut = np.ldexp(np.floor(part * 2**KEPT_BITS) / 2**KEPT_BITS, power)
-    return np.where(np.isfinite(distance), cut, distance)
+        rounded = np.ldexp(np.floor(part * 2**KEPT_BITS) / 2**KEPT_BITS, power)
+    return np.where(np.isfinite(distance), rounded, distance)

@@ -292,8 +292,8 @@ def fill_splits(
                     own = merged_bin[start + category]
                     total = put_split(splits, total, own, category, category, 1, n_sides)
             for last in range(1, size - 2 if grouped[feature] else 0):
-                place = n_full + last - 1
-                total = put_split(splits, total, last, place, place, 0, n_sides)
+                group = n_full + last - 1
+                total = put_split(splits, total, last, group, group, 0, n_sides)
         if has_missing[feature]:
             past = n_full - 1
             if is_text:

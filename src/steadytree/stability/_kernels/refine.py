@@ -41,13 +41,13 @@ def refine_small(
     feature, bins = feature.copy(), bins.copy()
     rows, known = (binned, targets, weights), (n_bins, kinds, directions, roundness)
     leaves, means, _ = leaf_means(*rows, feature, bins, left)
-    n_moves, asked_at = 0, np.full(len(left), -1)
+    n_moves, tried_at = 0, np.full(len(left), -1)
     for _ in range(N_ROUNDS):
         moved = False
         for node in np.flatnonzero(left >= 0):
-            if directions[feature[node]] or asked_at[node] == n_moves:  # nothing changed since
+            if directions[feature[node]] or tried_at[node] == n_moves:  # nothing changed since
                 continue
-            asked_at[node] = n_moves
+            tried_at[node] = n_moves
             tree = feature, bins, left
             losses, heavy = side_losses(*rows, *tree, leaves, means, node, int(n_bins.max()))
             before = feature[node], bins[node]
@@ -100,19 +100,19 @@ def ask_anew(losses, heavy, n_bins, kinds, directions, roundness, own, bins, lea
     Sending bins left costs their losses; all rows on the cheaper side is what a split of no
     worth would cost.
     """
-    codes = np.arange(losses.shape[1])
+    bins_there = np.arange(losses.shape[1])
     total, alone = heavy[own].cumsum()[-1], min(losses[own].cumsum()[-1], 0.0)
-    best = np.where(is_in(bins, codes), losses[own], 0.0).cumsum()[-1]
+    best = np.where(is_in(bins, bins_there), losses[own], 0.0).cumsum()[-1]
     worth = max(alone - best, 0.0)
     column, chosen, ordered = own, bins, np.where(kinds == GROUPED, 0, kinds)
     columns, orders = bin_orders(heavy, heavy[None], n_bins, ordered, total)
     saved = split_savings(losses, heavy, columns, orders, n_bins, alone, least, total)
     saved, positions = roundest_splits(saved, columns, orders, roundness, np.array(coarse))
-    asked = first_bins(orders, positions)
+    bits_of = first_bins(orders, positions)
     costs, found = np.zeros(len(kinds)), np.zeros(len(kinds), np.uint64)
     for turn, tried in enumerate(columns):
         if saved[turn] > 0.0 and alone - saved[turn] < costs[tried] - TIE * total:
-            costs[tried], found[tried] = alone - saved[turn], asked[turn]
+            costs[tried], found[tried] = alone - saved[turn], bits_of[turn]
     for tried in (own, *range(len(kinds))):  # its own column first
         if kinds[tried] == GROUPED:
             kept = KEEP * worth if tried == own else -1.0
@@ -129,12 +129,12 @@ def ask_anew(losses, heavy, n_bins, kinds, directions, roundness, own, bins, lea
 
 def part_groups(losses, heavy, bins, kept, least):
     """(cost, bins) of sending each category where it costs less; those that matter little stay."""
-    codes = np.arange(len(losses))
-    goes = np.where(np.abs(losses) <= kept, is_in(bins, codes), losses < 0.0)
+    bins_there = np.arange(len(losses))
+    goes = np.where(np.abs(losses) <= kept, is_in(bins, bins_there), losses < 0.0)
     passed, rest = (np.where(side, heavy, 0.0).cumsum()[-1] for side in (goes, ~goes))
     if passed < least or rest < least:
         return 0.0, np.uint64(0)
-    bits = np.uint64(sum(1 << code for code in codes[goes].tolist()))
+    bits = np.uint64(sum(1 << code for code in bins_there[goes].tolist()))
     return np.where(goes, losses, 0.0).cumsum()[-1], bits
 
 

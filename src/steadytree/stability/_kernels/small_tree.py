@@ -200,9 +200,9 @@ def category_keys(mass, sums, total):
     return keys
 
 
-def is_in(bins, codes):
+def is_in(bins, own):
     """Whether bins (n,) are among those whose bits are set."""
-    return np.uint64(bins) >> codes.astype(np.uint64) & np.uint64(1) == 1
+    return np.uint64(bins) >> own.astype(np.uint64) & np.uint64(1) == 1
 
 
 def find_small_leaves(binned, feature, bins, left, start, rows=None):
