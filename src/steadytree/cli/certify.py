@@ -99,7 +99,7 @@ def certify(
         if perturbation.relative_to_rows:
             known = features if reference is None else DataSet.read(reference, target).features
             perturbation = perturbation.scaled_to(known)
-        every = (features, rows.labels, perturbation, weights)
+        every: Any = (features, rows.labels, perturbation, weights)
         if rows.parts is not None:  # which are all rows, of which these are a sample
             if weight is not None:
                 raise ValueError("--weight needs the rows in memory: pass one smaller file.")

@@ -61,7 +61,7 @@ def build_groups(
     found = []
     for name, labels in options.groups.items():
         in_parts = options.parts is not None and name not in options.protected
-        rows = (options.parts, None, name) if in_parts else (X, y, labels)
+        rows: Any = (options.parts, None, name) if in_parts else (X, y, labels)
         groups = by_group(fitted, *rows, one_line(name))
         shown = plain(groups.to_dict())
         for one in shown["groups"]:

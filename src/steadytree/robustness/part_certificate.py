@@ -81,7 +81,8 @@ class PartCertificate:
             )
         if self.is_rounded:
             notes.append("distances are rounded down to 12 binary digits.")
-        entry_of = {number: k for k, number in enumerate(found.numbers.tolist())}
+        numbers: Any = found.numbers
+        entry_of = {number: k for k, number in enumerate(numbers.tolist())}
         unknown = {(entry_of[row], j): text for (row, j), text in self.texts.items()}
         return replace(found, notes=tuple(notes), unknown=unknown)
 
@@ -105,19 +106,17 @@ def _certify_rows(X: Table, y: Any, model: Any, noise: Perturbation) -> PartCert
     return PartCertificate(kept, n_rows, strange, _kept(dict(found.unknown), entries), rounded)
 
 
-def _kept(
-    texts: dict[tuple[int, int], str], entries: dict[str, NDArray[Any]]
-) -> dict[tuple[int, int], str]:
+def _kept(texts: dict[tuple[int, int], str], entries: dict[str, Any]) -> dict[tuple[int, int], str]:
     """The texts of rows that are entries of their own."""
     numbers = set(entries["numbers"].tolist())
     return {cell: text for cell, text in texts.items() if cell[0] in numbers}
 
 
-def _entries(found: Certificate) -> dict[str, NDArray[Any]]:
+def _entries(found: Certificate) -> dict[str, Any]:
     return {name: getattr(found, name) for name in (*COLUMNS, *ROWS)}
 
 
-def _merge(entries: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], bool]:
+def _merge(entries: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """The rows with the least distances as they are, all others by distance and answers."""
     own = np.flatnonzero(entries["numbers"] >= 0)  # whose rows and witnesses are there
     right = (entries["truth"] == entries["answer"]) & np.isfinite(entries["distance"])

@@ -77,8 +77,8 @@ class SmallTree(NamedTuple):
         With it come the gain and the bins of each column as the first split.
         """
         how = n_leaves, least, NEAR, COARSE, root, deepest, splits
-        *grown, left, splits = grow_small(*rows, *how)
-        feature, bins = refine_small(*rows, *grown, left, least, COARSE_LATER)
+        feature, bins, left, splits = grow_small(*rows, *how)
+        feature, bins = refine_small(*rows, feature, bins, left, least, COARSE_LATER)
         return cls(feature, bins, left), splits
 
     def leaves(self, binned: NDArray[np.uint8]) -> Integers:
