@@ -99,15 +99,17 @@ def certify(
         if perturbation.relative_to_rows:
             known = features if reference is None else DataSet.read(reference, target).features
             perturbation = perturbation.scaled_to(known)
-        every: Any = (features, rows.labels, perturbation, weights)
+        labels: Any = rows.labels
         if rows.parts is not None:  # which are all rows, of which these are a sample
             if weight is not None:
                 raise ValueError("--weight needs the rows in memory: pass one smaller file.")
-            every = (rows.parts, None, perturbation, None)
+            features, labels = rows.parts, None
         progress.update("searching for the smallest perturbations")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # notes are shown below
-            found = st.certify(fitted, *every, time_limit=time_limit)
+            found = st.certify(
+                fitted, features, labels, perturbation, weights, time_limit=time_limit
+            )
     worst = None if perturbation.budget is None else found.worst_case_accuracy
     failed = least is not None and worst is not None and worst < least
     lines = [f"{one}  ({one.meaning})" for one in found.measurements()]

@@ -62,7 +62,7 @@ def build_groups(
     for name, labels in options.groups.items():
         in_parts = options.parts is not None and name not in options.protected
         rows: Any = (options.parts, None, name) if in_parts else (X, y, labels)
-        groups = by_group(fitted, *rows, one_line(name))
+        groups = by_group(fitted, *rows, column=one_line(name))
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
