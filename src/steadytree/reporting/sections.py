@@ -60,9 +60,9 @@ def build_groups(
     """Accuracy and rates in each group of each grouping."""
     found = []
     for name, labels in options.groups.items():
-        in_parts = options.parts is not None and name not in options.protected
-        rows: Any = (options.parts, None, name) if in_parts else (X, y, labels)
-        groups = by_group(fitted, *rows, column=one_line(name))
+        parts = None if name in options.protected else options.parts
+        rows, truth, of = (X, y, labels) if parts is None else (parts, None, name)
+        groups = by_group(fitted, rows, truth, of, one_line(name))
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
