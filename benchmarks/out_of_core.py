@@ -1,8 +1,9 @@
 """How much memory and time does a tree need on more rows than memory should hold?
 
 First `python benchmarks/out_of_core.py make FOLDER ROWS`, which writes Parquet files of 20 columns
-(12 of floats, 8 of small whole numbers), then `python benchmarks/out_of_core.py fit FOLDER`. The
-peak is that of the whole process, mapped pages included, as the operating system reports it.
+(12 of floats, 8 of small whole numbers), then `python benchmarks/out_of_core.py fit FOLDER`, which
+saves the tree, and with `report` or `certify` instead of `fit` that tree is measured on all rows.
+The peak is that of the whole process, mapped pages included, as the operating system reports it.
 """
 
 import pathlib
@@ -54,6 +55,7 @@ def fit(folder):
     start, cpu = time.perf_counter(), time.process_time()
     said = lambda text: print(f"{time.process_time() - cpu:8.1f} CPU s  {text}", flush=True)  # noqa: E731
     model.fit_files(folder, target="label", cache=folder / "map", progress=said)
+    model.save(folder / "rows.tree.json")
     mapped = sum(path.stat().st_size for path in (folder / "map").iterdir())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # kilobytes on Linux
     print(
@@ -63,6 +65,24 @@ def fit(folder):
     print(f"peak memory {peak / 1e9:.2f} GB")
 
 
+def measure(what, folder):
+    """Report on the saved tree, or certify it, and print CPU seconds and the peak of memory."""
+    import steadytree as st
+
+    cpu, tree = time.process_time(), st.load(folder / "rows.tree.json")
+    if what == "report":
+        print(st.report(tree, folder, "label", folder / "page.html").data["headline"])
+    else:
+        print(st.certify(tree, folder, "label", st.Perturbation(radius={"f0": 0.1, "f1": 0.1})))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(f"CPU {time.process_time() - cpu:.1f} s, peak memory {peak / 1e9:.2f} GB")
+
+
 if __name__ == "__main__":
     what, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    make(folder, int(sys.argv[3])) if what == "make" else fit(folder)
+    if what == "make":
+        make(folder, int(sys.argv[3]))
+    elif what == "fit":
+        fit(folder)
+    else:
+        measure(what, folder)

@@ -22,9 +22,8 @@ from tests.data import reference
 
 ROOT = pathlib.Path(steadytree.__file__).parent
 IS_KERNEL = re.compile(r"(^|\.)_kernels(\.|$)")
-KERNEL = CPUDispatcher
-if numba.config.DISABLE_JIT:  # as for mutants of kernels, which stay plain functions
-    KERNEL = types.FunctionType
+KERNEL = (CPUDispatcher, types.FunctionType)  # plain numpy where no loop is hot
+if numba.config.DISABLE_JIT:  # as for mutants of kernels
     _kernels.popcount = lambda bits: int(bits).bit_count()  # exists compiled only
 
 

@@ -78,7 +78,6 @@ def test_one_file_gives_a_steady_tree(run, tmp_path):
         (["rows", "--target", "outcome", "--drop", "pay"], "--drop names 'pay'"),
         (["a.csv", "b.csv", "--target", "outcome"], "a csv file is read as a whole"),
         (["a.csv", "--target", "outcome", "--cache", "m"], "a csv file is read as a whole"),
-        (["rows", "--target", "outcome", "--learner", "steady"], "fitted to one file"),
         (["rows", "--target", "outcome", "--fingerprints"], "needs the rows in memory"),
         (
             ["a.csv", "--target", "outcome", "--learner", "steady", "--epsilon", "0.1"],

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadytree.data.binning import (
+    FEW_ROWS,
     encode_bins,
     equidistant_thresholds,
     even_bins,
@@ -36,10 +37,15 @@ def test_a_bin_is_left_of_a_threshold_exactly_if_its_values_are_at_most_the_thre
             assert (binned[j, ~present] == column.n_bins).all()
 
 
-def test_bins_take_one_byte_if_they_fit():
-    X = np.random.default_rng(0).random((300, 1))
-    assert FeatureSpace.observe(X).with_thresholds(X, n_thresholds=200).binned(X).dtype == np.uint8
-    assert FeatureSpace.observe(X).with_thresholds(X, n_thresholds=500).binned(X).dtype == np.uint16
+def test_bins_of_many_rows_take_one_byte_if_they_fit():
+    X = np.random.default_rng(0).random((FEW_ROWS, 1))
+    for n_thresholds, rows, dtype in (
+        (200, X, np.uint8),
+        (500, X, np.uint16),
+        (200, X[1:], np.uint16),
+    ):
+        space = FeatureSpace.observe(X).with_thresholds(X, n_thresholds=n_thresholds)
+        assert space.binned(rows).dtype == dtype
 
 
 def test_equidistant_thresholds_span_the_bounds_and_integers_get_integers():

@@ -329,3 +329,10 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
     )
     with pytest.raises(ImportError, match=expected):
         StableTreeClassifier().fit_files(folder, "label")
+
+
+def test_folders_of_partitions_are_refused(tmp_path):
+    (tmp_path / "site=north").mkdir()
+    (tmp_path / "_temporary").mkdir()
+    with pytest.raises(ValueError, match="holds the folder 'site=north', whose files are not read"):
+        data_files.list_files(tmp_path)

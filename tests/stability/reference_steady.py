@@ -130,6 +130,7 @@ def grow_small(
     coarse,
     root,
     deepest,
+    splits_of_all=None,
 ):
     data = binned, targets, weights, n_bins, kinds, directions, roundness
 
@@ -156,8 +157,8 @@ def grow_small(
             nothing = 0.0, 0, 0
             open_[len(left)] = small_split(rows, -1) if depth[-1] < deepest else nothing
             feature, bins, left = [*feature, -1], [*bins, 0], [*left, -1]
-    at_root = best_splits(*data, inside[0], least, coarse)[0]
-    return np.array(feature), np.array(bins, np.uint64), np.array(left), at_root
+    of_all = best_splits(*data, inside[0], least, coarse)
+    return np.array(feature), np.array(bins, np.uint64), np.array(left), of_all
 
 
 def best_splits(
@@ -346,8 +347,9 @@ def cut_orders(column, targets, weights, n_bins, kind, rows, total):
     return [sorted(plain, key=lambda b: (keys[b, widest], b))]
 
 
-def find_small_leaves(binned, feature, bins, left):
-    return np.array([walk(0, row, feature, bins, left)[-1] for row in binned], np.int64)
+def find_small_leaves(binned, feature, bins, left, start=0, rows=None):
+    chosen = binned if rows is None else binned[rows]
+    return np.array([walk(start, row, feature, bins, left)[-1] for row in chosen], np.int64)
 
 
 # ---- what to call them with: few values, so that ties and empty bins abound ----
@@ -414,6 +416,11 @@ def hashes_for(case):
     return case.rng.integers(0, 2**63, case.n).astype(np.uint64)
 
 
+def with_start(case, *tree):
+    rows = None if case.rng.random() < 0.5 else np.flatnonzero(case.rng.random(case.n) < 0.5)
+    return *tree, int(case.rng.integers(len(tree[-1]))), rows
+
+
 CASES = {
     "hash_rows": lambda case: (case.rng.integers(0, 2**63, (case.n, 3)).astype(np.uint64),),
     "sample_bag": lambda case: (
@@ -434,8 +441,8 @@ CASES = {
     "grow_small": grow_case,
     "best_splits": splits_case,
     "refine_small": refine_case,
-    "find_small_leaves": lambda case: tree_case(
-        case, lambda rng, n: rng.integers(0, 32, n).astype(np.uint64)
+    "find_small_leaves": lambda case: with_start(
+        case, *tree_case(case, lambda rng, n: rng.integers(0, 32, n).astype(np.uint64))
     ),
 }
 

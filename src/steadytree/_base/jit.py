@@ -203,7 +203,7 @@ def kernel(function=None, **options):
     """Compile a function on its first call, cache it on disk, and run it without the GIL."""
     if function is None:
         return functools.partial(kernel, **options)
-    compiled = njit(cache=True, nogil=True, **options)(function)
+    compiled = njit(cache=True, nogil=True, **(options | {"no_cfunc_wrapper": True}))(function)
     cache = _make_cache(function)
     if cache is not None:
         compiled._cache = cache

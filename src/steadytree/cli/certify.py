@@ -13,7 +13,7 @@ import steadytree as st
 from steadytree._base.progress import Progress
 from steadytree.cli.options import (
     AsJson,
-    Data,
+    DataOrFolder,
     MayRead,
     ModelFile,
     Reads,
@@ -43,7 +43,7 @@ noise.toml, for example (whole: columns that move in whole steps; may be left ou
 
 def certify(
     model: Annotated[Reads, typer.Argument(metavar="MODEL", help=ModelFile)],
-    data: Data,
+    data: DataOrFolder,
     target: Annotated[str, option("COLUMN", "The column with the true classes.")],
     noise: Annotated[MayRead, option("FILE", "Perturbation of the inputs (TOML).")] = None,
     radius: Annotated[
@@ -99,11 +99,16 @@ def certify(
         if perturbation.relative_to_rows:
             known = features if reference is None else DataSet.read(reference, target).features
             perturbation = perturbation.scaled_to(known)
+        labels: Any = rows.labels
+        if rows.parts is not None:  # which are all rows, of which these are a sample
+            if weight is not None:
+                raise ValueError("--weight needs the rows in memory: pass one smaller file.")
+            features, labels = rows.parts, None
         progress.update("searching for the smallest perturbations")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # notes are shown below
             found = st.certify(
-                fitted, features, rows.labels, perturbation, weights, time_limit=time_limit
+                fitted, features, labels, perturbation, weights, time_limit=time_limit
             )
     worst = None if perturbation.budget is None else found.worst_case_accuracy
     failed = least is not None and worst is not None and worst < least

@@ -22,7 +22,8 @@ Examples:
 
 A steady tree is fitted to one file, read as a whole. Several Parquet or Arrow files, a folder of
 them, a file of more than 1,000,000 rows and --cache mean a stable tree, fitted block by block: the
-data may be larger than memory."""
+data may be larger than memory. With --learner steady the splits are learned from 100,000 of these
+rows, drawn by chance, and the leaves count all of them."""
 Learner = StrEnum("Learner", "STEADY STABLE")
 MOST_ROWS = 1_000_000  # that are read as a whole unless a learner is named
 OF_STABLE = ("epsilon", "thresholds", "criterion", "cache")
@@ -80,6 +81,7 @@ def fit(
         raise ValueError("--target is missing: name the column to predict.")
     check_can_write(out)
     from steadytree.data.dataset import fingerprint_path, write_fingerprints
+    from steadytree.data.parts import Parts
     from steadytree.data.readers import is_csv
     from steadytree.models.files import model_hash
     from steadytree.reporting.checks import check_categories, check_classes, check_texts
@@ -100,8 +102,6 @@ def fit(
     if chosen is Learner.STEADY:
         if named:
             raise ValueError(f"{named[0]} belongs to a stable tree: add --learner stable.")
-        if len(data) > 1 or data[0].is_dir():
-            raise ValueError("a steady tree is fitted to one file: name it, or omit --learner.")
         model = st.SteadyTreeClassifier(max_leaves, max_depth=max_depth, random_state=seed)
     else:
         model = st.StableTreeClassifier(
@@ -111,7 +111,8 @@ def fit(
             criterion="gini" if criterion is None else criterion.value,
             random_state=seed,
         )
-    in_memory = is_text or chosen is Learner.STEADY
+    in_memory = is_text or _learner_for(data, target, is_text, bool(named)) is Learner.STEADY
+    in_memory = in_memory and (is_text or chosen is Learner.STEADY)
     if fingerprints and not in_memory:
         raise ValueError("--fingerprints needs the rows in memory: pass one file of them.")
     with Progress() as progress:
@@ -125,7 +126,11 @@ def fit(
             warn_of_columns(rows.features)
         else:
             columns = _kept_columns(data, target, drop or [])
-            model.fit_files(data, target, columns, cache, progress=progress.update)
+            if chosen is Learner.STEADY:
+                progress.update("fitting")
+                model.fit(Parts(data, target, columns), target)
+            else:
+                model.fit_files(data, target, columns, cache, progress=progress.update)
     tree = model.tree_
     check_classes(tree.classes, target)
     n_rows = int(tree.weight[0])
@@ -141,7 +146,7 @@ def fit(
     lines = [f"{chosen.value} tree: {n_rows:,} rows, {leaves}, depth {tree.depth}"]
     if chosen is Learner.STEADY:
         size["choice"] = model.choice_.reason
-        lines.append(model.choice_.reason)
+        lines += [model.choice_.reason, *([tree.note] if tree.note else [])]
     show({**size, "sha256": model_hash(tree)}, lines, as_json, written)
 
 

@@ -148,6 +148,12 @@ MayWrite = Annotated[Path | None, WRITES]
 MayFill = Annotated[Path | None, FILLS]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 Data = Annotated[Reads, typer.Argument(metavar="DATA", help="A csv (or .csv.gz) or parquet file.")]
+DataOrFolder = Annotated[
+    Reads,
+    typer.Argument(
+        metavar="DATA", help="A csv (or .csv.gz) file; or a Parquet or Arrow file, or a folder."
+    ),
+]
 Target = Annotated[str, option("COLUMN", "The column to predict.")]
 OptionalTarget = Annotated[str | None, option("COLUMN", "The column to predict.")]
 TrueClasses = Annotated[str | None, option("COLUMN", "The column with the true classes.")]

@@ -32,6 +32,7 @@ Examples:
   steadytree report
   steadytree report patients.csv --target outcome --drop id --by sex --out outcome.html
   steadytree report new.csv --target outcome --model outcome.tree.json
+  steadytree report rows/ --target outcome --model outcome.tree.json
   steadytree report new.csv --target outcome --model pipeline.pkl --trust
   steadytree report q2.csv --target outcome --model q2.tree.json --previous q1.tree.json \\
       --noise noise.toml --limits limits.toml
@@ -52,7 +53,9 @@ def report(
     data: Annotated[
         MayRead,
         typer.Argument(
-            metavar="[DATA]", help="A csv or parquet file; default: breast cancer data."
+            metavar="[DATA]",
+            help="A csv, Parquet or Arrow file, or a folder of the last two; default: breast "
+            "cancer data.",
         ),
     ] = None,
     target: options.OptionalTarget = None,

@@ -37,6 +37,8 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
     """What to run, each with its name; on made-up rows with text, gaps and several classes."""
     import numpy as np
 
+    from steadytree.data.binning import FEW_ROWS
+
     X, y, several = _made_up_rows(0)
     other, other_y, _ = _made_up_rows(1)
     mixed = _with_text(X)
@@ -59,6 +61,9 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
 
     yield "steady trees", lambda: fit_all(steady)
     yield "stable trees", lambda: fit_all(stable)
+    times = -(-FEW_ROWS // N_ROWS)  # from so many rows on, bins take one byte
+    bytes_ = st.StableTreeClassifier(max_depth=3, n_thresholds=100, random_state=0)
+    yield "many rows", lambda: bytes_.fit(np.tile(X, (times, 1)), np.tile(y, times))
     yield (
         "reports",
         lambda: [st.report(model, other, other_y, train=(X, y)) for model in (steady, stable)],

@@ -14,6 +14,7 @@ from steadytree.data.column import Column
 
 Grid = Literal["equidistant", "quantile", "midpoint"]
 GRIDS = ("equidistant", "quantile", "midpoint")
+FEW_ROWS = 20_000  # below which bins take two bytes
 MAX_THRESHOLDS = 65_000  # bins are uint16, with room for the missing bin
 
 CELLS = 2  # cells a threshold: few cells hold more than one
@@ -58,9 +59,13 @@ def even_bins(column: Column, n_bins: int) -> Floats:
     return np.unique(_round_to_single(thresholds, step / 4))
 
 
-def bin_index_type(n_bins: int) -> type[np.uint8] | type[np.uint16]:
-    """The type for bins 0..n_bins, the last being the one of missing values."""
-    return np.uint8 if n_bins <= np.iinfo(np.uint8).max else np.uint16
+def bin_index_type(n_bins: int, n_rows: int = FEW_ROWS) -> type[np.uint8] | type[np.uint16]:
+    """The type for bins 0..n_bins, the last being the one of missing values.
+
+    Few rows have one type whatever their bins: loops are compiled for each type apart.
+    """
+    fits = n_bins <= np.iinfo(np.uint8).max and n_rows >= FEW_ROWS
+    return np.uint8 if fits else np.uint16
 
 
 def encode_bins(

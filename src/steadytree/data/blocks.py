@@ -39,12 +39,19 @@ class DataFiles:
         schemas = [self._schema(path) for path in self.paths]
         for path, schema in zip(self.paths, schemas, strict=True):
             _check_same(self.paths[0], schemas[0], path, schema)
-        self.target = target
+        self.target, self._found = target, self.marks
         self.names = _check_columns(list(schemas[0]), target, columns)
         # from the files' own tables of contents; None where one has none
         self.n_rows: int | None = None
         if all(_is_parquet(path) for path in self.paths):
             self.n_rows = sum(self._parquet.read_metadata(path).num_rows for path in self.paths)
+
+    @classmethod
+    def columns_of(cls, paths: Paths) -> list[str]:
+        """Names of the columns of the first file."""
+        one = cls.__new__(cls)
+        one._arrow = require("pyarrow", extra="parquet", purpose="reading Parquet or Arrow files")
+        return list(one._schema(list_files(paths)[0]))
 
     @cached_property
     def _parquet(self) -> Any:
@@ -65,6 +72,10 @@ class DataFiles:
         """Features and labels of as many rows as one block has room for, at a time."""
         for part in self._parts():
             yield Table.read(part.select(self.names)), self._labels(part.column(self.target))
+        if self.marks != self._found:
+            raise ValueError(
+                "the files changed while they were read: let no one write to them, and start again."
+            )
 
     def _parts(self) -> Iterator[Any]:
         """Arrow tables of at most `block_rows` rows, full ones as far as there are rows."""
@@ -131,7 +142,14 @@ def list_files(paths: Paths) -> list[Path]:
         if not path.exists():
             raise FileNotFoundError(f"there is no file or folder {str(path)!r}: check the path.")
         if path.is_dir():
-            inside = sorted(each for each in path.iterdir() if _is_data_file(each))
+            seen = sorted(each for each in path.iterdir() if each.name[0] not in "._")
+            parted = [each.name for each in seen if each.is_dir() and "=" in each.name]
+            if parted:
+                raise ValueError(
+                    f"folder {str(path)!r} holds the folder {parted[0]!r}, whose files are not "
+                    "read: pass a list of such folders, or write the rows without partitions."
+                )
+            inside = [each for each in seen if _is_data_file(each)]
             if not inside:
                 raise ValueError(
                     f"folder {str(path)!r} holds no file that ends in {', '.join(ENDINGS)}."
@@ -148,7 +166,7 @@ def list_files(paths: Paths) -> list[Path]:
 
 
 def _is_data_file(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() in ENDINGS and path.name[0] not in "._"
+    return path.is_file() and path.suffix.lower() in ENDINGS
 
 
 def _is_parquet(path: Path) -> bool:

@@ -71,12 +71,21 @@ class DaskParts:
         """The sum of ``function(X, y, *shared)`` over the partitions, brought here."""
         return self.runner.get(self.runner.add_up(self._calls(function, *shared)))
 
+    def add_up_numbered(self, function: Callable[..., Any], *shared: Any) -> Any:
+        """As `add_up` of ``function(X, y, number, *shared)``, by the partition's number."""
+        calls = [
+            self.runner.call(_apply, k, *pair, Parcel((function, k, *shared)))
+            for k, pair in enumerate(self._pairs)
+        ]
+        return self.runner.get(self.runner.add_up(calls))
+
     def keep(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """``function(X, y, *shared)`` of every partition, left on its worker."""
         return self.runner.keep(self._calls(function, *shared))
 
     def _calls(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        given = self.runner.share((function, *shared))
+        # in a parcel: some schedulers call a tuple that begins with a function
+        given = self.runner.share(Parcel((function, *shared)))
         return [self.runner.call(_apply, k, *pair, given) for k, pair in enumerate(self._pairs)]
 
     def chain(self, function: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
@@ -230,8 +239,8 @@ def _add(values: Sequence[Any]) -> Any:
     return reduce(operator.add, values)
 
 
-def _apply(number: int, X: Any, y: Any, kept: tuple[Any, ...]) -> Any:
-    function, *shared = kept
+def _apply(number: int, X: Any, y: Any, kept: Parcel) -> Any:
+    function, *shared = kept.value
     try:
         return function(X, y, *shared)
     except (ValueError, TypeError) as error:

@@ -208,13 +208,17 @@ class FeatureSpace:
         """
         thresholds = [column.thresholds for column in self.columns]
         offsets = np.concatenate([[0], np.cumsum([len(c) for c in thresholds])]).astype(np.int64)
-        sizes, binned = np.array(self.n_categories), self._empty_bins(len(values))
+        kind, sizes = bin_index_type(self._most_bins, len(values)), np.array(self.n_categories)
+        binned = np.empty((len(self), len(values)), kind)
         return encode_bins(values, np.concatenate(thresholds), offsets, sizes, binned)
 
     def bin_table(self, table: Table) -> NDArray[Any]:
-        """Bins (p, n) of a table, column by column: no matrix of all values is made."""
+        """Bins (p, n) of a table, column by column: no matrix of all values is made.
+
+        All parts of the data have one type, the smallest, however few rows one has.
+        """
         table = table.select(self.names)
-        binned = self._empty_bins(table.n_rows)
+        binned = np.empty((len(self), table.n_rows), bin_index_type(self._most_bins))
         for j, column in enumerate(self):
             encoded = np.ascontiguousarray(_encode_column(column, table, j))[:, None]
             ends, own = np.array([0, len(column.thresholds)]), slice(j, j + 1)
@@ -223,9 +227,9 @@ class FeatureSpace:
             )
         return binned
 
-    def _empty_bins(self, n_rows: int) -> NDArray[Any]:
-        dtype = bin_index_type(max(column.n_bins for column in self.columns))
-        return np.empty((len(self), n_rows), dtype)
+    @property
+    def _most_bins(self) -> int:
+        return max(column.n_bins for column in self.columns)
 
     @cached_property
     def bin_offsets(self) -> NDArray[np.int64]:

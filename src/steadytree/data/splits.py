@@ -213,7 +213,8 @@ class SplitTable:
         """Bins of the full grid as merged bins, in the smallest type that fits."""
         if self.merged_bin is None:
             return binned
-        merged = np.empty(binned.shape, bin_index_type(int(self.table.bin_sizes.max(initial=0))))
+        n_bins = int(self.table.bin_sizes.max(initial=0))
+        merged = np.empty(binned.shape, bin_index_type(n_bins, binned.shape[1]))
         return merge_bins(binned, self.space.bin_offsets, self.merged_bin, merged)
 
     def goes_left(

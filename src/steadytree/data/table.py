@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
@@ -43,7 +44,15 @@ class Table:
         if is_dask(X):
             raise TypeError(
                 "X is a Dask collection, which is not taken here: load its rows with X.compute(). "
-                "StableTreeClassifier and PrivateTreeClassifier learn from one as it is."
+                "StableTreeClassifier, PrivateTreeClassifier, SteadyTreeClassifier and "
+                "RiskScoreClassifier learn from one, and accuracy, calibration, by_group, certify "
+                "and report measure one."
+            )
+        if isinstance(X, str | PathLike):
+            raise TypeError(
+                f"X is the path {str(X)!r}, and rows in memory are needed here: read the file "
+                "first. Paths are taken by accuracy, calibration, by_group, certify, report, "
+                "SteadyTreeClassifier, RiskScoreClassifier and StableTreeClassifier.fit_files."
             )
         check_frame_names(X)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -106,6 +115,21 @@ class Table:
             what = "sample(s)" if self.n_columns else "feature(s)"
             shape = f"(shape=({self.n_rows}, {self.n_columns}))"
             raise ValueError(f"X has 0 {what} {shape} while a minimum of 1 is required.")
+
+    @classmethod
+    def stack(cls, tables: Sequence["Table"]) -> "Table":
+        """The rows of tables with the same columns, one after another."""
+        first = tables[0]
+        columns = []
+        for j, parts in enumerate(zip(*(table.columns for table in tables), strict=True)):
+            values = np.concatenate(parts)
+            if values.dtype == object:  # numbers, or nothing, in one part and text in another
+                values = _read_objects(first.names[j] if first.names else f"x{j}", values)
+            columns.append(values)
+        declared = {name: known for table in tables for name, known in table.declared.items()}
+        matrix = np.stack(columns, axis=1) if first.matrix is not None else None
+        columns = columns if matrix is None else list(matrix.T)
+        return cls(first.names, columns, declared, matrix, first.types)
 
     def take(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "Table":
         """The rows that are flagged, or listed by number."""

@@ -8,10 +8,8 @@ flag over the number of categories for each category, half the class weight for 
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.models._kernels import copy_into
 
 
-@kernel
 def unit_share(x, low, high):
     """Where x lies between low and high: 0 and 1 at and beyond the ends."""
     if x >= high:
@@ -21,7 +19,6 @@ def unit_share(x, low, high):
     return (x - low) / (high - low)
 
 
-@kernel
 def path_vectors(nodes, columns, classes, vectors, leaves):
     """Fill vectors (n_leaves, width) with the paths to the leaves, and leaves with their nodes.
 
@@ -35,58 +32,41 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
     feature, threshold, left, right, subset, value = nodes
     start, low, high, n_categories = columns
     class_start, half, by_label = classes
-    n_nodes, n_leaves = feature.shape[0], 0
-    state = np.zeros((n_nodes, vectors.shape[1]))
-    for j in range(start.shape[0]):
-        if start[j] >= 0 and n_categories[j] == 0:
-            state[0, start[j]] = 0.5
-        elif start[j] >= 0:
-            for category in range(n_categories[j]):
-                state[0, start[j] + category] = 1.0 / n_categories[j]
-    for node in range(n_nodes):
-        if left[node] < 0:
-            copy_into(state[node], vectors[n_leaves])
-            if by_label:
-                vectors[n_leaves, class_start[np.argmax(value[node])]] = half
-            else:
-                for class_ in range(class_start.shape[0]):
-                    vectors[n_leaves, class_start[class_]] = half * value[node, class_]
-            leaves[n_leaves] = node
-            n_leaves += 1
-            continue
+    state = np.zeros((len(feature), vectors.shape[1]))
+    for j in np.flatnonzero(start >= 0):
+        first, size = start[j], n_categories[j]
+        state[0, first : first + max(size, 1)] = 0.5 if size == 0 else 1.0 / size
+    for node in np.flatnonzero(left >= 0):
         yes, no, j = left[node], right[node], feature[node]
-        copy_into(state[node], state[yes])
-        copy_into(state[node], state[no])
-        first = start[j]
-        if n_categories[j] > 0:
-            for category in range(n_categories[j]):
-                side = no if subset[node, category] else yes
-                state[side, first + category] = 0.0
+        state[yes] = state[no] = state[node]
+        first, size = start[j], n_categories[j]
+        if size > 0:
+            state[yes, first : first + size][~subset[node, :size]] = 0.0
+            state[no, first : first + size][subset[node, :size]] = 0.0
         elif low[j] < high[j]:
             bound = 0.5 * unit_share(threshold[node], low[j], high[j])
             state[yes, first] = min(state[yes, first], bound)
             state[no, first + 1] = max(state[no, first + 1], bound)
+    leaves[:] = np.flatnonzero(left < 0)
+    vectors[:] = state[leaves]
+    if by_label:
+        vectors[np.arange(len(leaves)), class_start[value[leaves].argmax(axis=1)]] = half
+    else:
+        vectors[:, class_start] = half * value[leaves]
 
 
-@kernel
 def path_weights(vectors, start, n_categories):
     """Weight of each path: what it leaves open of the features that it constrains."""
-    weights = np.zeros(vectors.shape[0])
-    for path in range(vectors.shape[0]):
-        for j in range(start.shape[0]):
-            first, size = start[j], n_categories[j]
-            if first < 0:
-                continue
-            if size == 0:
-                upper, lower = vectors[path, first], vectors[path, first + 1]
-                if upper != 0.5 or lower != 0.0:
-                    weights[path] += 2.0 * max(upper - lower, 0.0)
-                continue
-            n_open = 0
-            for category in range(size):
-                n_open += vectors[path, first + category] > 0.0
-            if n_open < size:
-                weights[path] += n_open / size
+    weights = np.zeros(len(vectors))
+    for j in np.flatnonzero(start >= 0):
+        first, size = start[j], n_categories[j]
+        if size == 0:
+            upper, lower = vectors[:, first], vectors[:, first + 1]
+            bound = (upper != 0.5) | (lower != 0.0)
+            weights += np.where(bound, 2.0 * np.maximum(upper - lower, 0.0), 0.0)
+        else:
+            n_open = (vectors[:, first : first + size] > 0.0).sum(axis=1)
+            weights += np.where(n_open < size, n_open / size, 0.0)
     return weights
 
 
@@ -105,21 +85,26 @@ def city_block(rows, columns):
 
 
 @kernel
+def forget(reach, done):
+    """Begin a search: no column is reached or done."""
+    for column in range(reach.shape[0]):
+        reach[column], done[column] = np.inf, 0
+
+
+@kernel
 def assign_rows(cost):
     """Column of each row (n <= m) such that columns differ and the summed cost is least.
 
     Shortest augmenting paths, one row at a time; row_price and column_price prove the optimum.
     """
     n, m = cost.shape
-    row_price, column_price = np.zeros(n), np.zeros(m)
-    row_of = np.full(m, -1)  # row that holds each column
-    reach = np.empty(m)  # shortest way to each column so far
-    before = np.empty(m, dtype=np.int64)  # row from which it was reached
-    done = np.empty(m, dtype=np.bool_)
-    column_of = np.full(n, -1)
+    prices, lists = np.zeros((3, m)), np.full((4, m), -1)
+    row_price, column_price = prices[0], prices[1]
+    reach = prices[2]  # shortest way to each column so far
+    row_of, before = lists[0], lists[1]  # row that holds each column, and from which it was reached
+    done, column_of = lists[2], lists[3, :n]
     for start in range(n):
-        reach[:] = np.inf
-        done[:] = False
+        forget(reach, done)
         row, length, end = start, 0.0, -1
         while end < 0:
             nearest, shortest = -1, np.inf
@@ -134,7 +119,7 @@ def assign_rows(cost):
                 if reach[column] < shortest or (reach[column] == shortest and row_of[column] < 0):
                     nearest, shortest = column, reach[column]
             length = shortest
-            done[nearest] = True
+            done[nearest] = 1
             if row_of[nearest] < 0:
                 end = nearest
             else:
@@ -170,16 +155,17 @@ def match_paths(many, weights, few, surjective):
         for p in range(n_many):
             alone[p] = weights[p]
             if surjective:
-                nearest[p] = np.argmin(distance[:, p])
+                nearest[p] = 0
+                for q in range(1, n_few):
+                    nearest[p] = q if distance[q, p] < distance[nearest[p], p] else nearest[p]
                 alone[p] = distance[nearest[p], p]
             for q in range(n_few):
                 gain[q, p] -= alone[p]
     chosen = assign_rows(gain)
-    partner, cost = nearest.copy(), alone.copy()
     for q in range(n_few):
-        partner[chosen[q]] = q
-        cost[chosen[q]] = distance[q, chosen[q]]
-    return partner, cost
+        nearest[chosen[q]] = q
+        alone[chosen[q]] = distance[q, chosen[q]]
+    return nearest, alone
 
 
 @kernel
@@ -202,7 +188,8 @@ def path_distance_matrix(ours, theirs, surjective, symmetric):
             else:
                 other_weight = other_weights[other_offsets[b] : other_offsets[b + 1]]
                 _, cost = match_paths(other, other_weight, mine, surjective)
-            result[a, b] = cost.sum()
+            for one in cost:
+                result[a, b] += one
             if symmetric:
                 result[b, a] = result[a, b]
     return result

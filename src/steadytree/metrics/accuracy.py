@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,9 @@ from numpy.typing import NDArray
 
 from steadytree._base.intervals import wilson_interval
 from steadytree._base.notebook import Shown
-from steadytree.data.blocks import DataFiles
-from steadytree.data.dask import DaskParts
 from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
-from steadytree.data.table import Table, is_dask, quote, value_text
+from steadytree.data.parts import Parts, is_parted
+from steadytree.data.table import Table, quote, value_text
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.black_box import BlackBox, as_model
 from steadytree.models.scorecard import Scorecard
@@ -147,11 +145,6 @@ def answer_rows(model: Any, X: Any, y: Any, groups: str | None = None) -> Answer
     return Answers(classes, truth, answer, shares)
 
 
-def is_parted(X: Any) -> bool:
-    """Whether rows are not in memory: the path of a file or folder, or a Dask collection."""
-    return isinstance(X, str | PathLike) or is_dask(X)
-
-
 def _count_answers(fitted: Any, X: Any, y: Any, groups: str | None) -> Answers:
     """Answers of rows in parts, those that are alike together."""
     if not isinstance(fitted, Tree | Scorecard):
@@ -159,19 +152,8 @@ def _count_answers(fitted: Any, X: Any, y: Any, groups: str | None) -> Answers:
             "rows in files or of Dask are counted for trees and risk scores alone, and this is "
             f"{type(fitted).__name__}: load the rows."
         )
-    if is_dask(X):
-        total = DaskParts(X, y).add_up(_answers_of_part, fitted, groups)
-    else:
-        if not isinstance(y, str):
-            raise TypeError(
-                f"y must name the target column where X is a path, got {type(y).__name__}."
-            )
-        wanted = list(fitted.space.names)
-        if groups is not None and groups not in wanted:
-            wanted.append(groups)
-        files, total = DataFiles(X, y, wanted), Counter()
-        for table, labels in files.blocks():
-            total.update(_answers_of_part(table, labels, fitted, groups))
+    wanted = dict.fromkeys([*fitted.space.names, *([] if groups is None else [groups])])
+    total = Parts.of(X, y).add_up(_answers_of_part, fitted, groups, columns=list(wanted))
     if not total:
         raise ValueError("X and y have no rows: at least one is needed.")
     listed = sorted(total)

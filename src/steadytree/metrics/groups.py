@@ -10,12 +10,12 @@ from scipy.special import ndtri
 
 from steadytree._base.intervals import difference_interval, wilson_interval
 from steadytree._base.notebook import Shown
+from steadytree.data.parts import is_parted
 from steadytree.metrics.accuracy import (
     MOST_GROUPS,
     Answers,
     answer_rows,
     group_names,
-    is_parted,
     too_many_groups,
 )
 from steadytree.metrics.measurement import Measurement

@@ -59,60 +59,45 @@ def copy_into(values, out):
         out[k] = values[k]
 
 
-@kernel
 def preorder_nodes(left, right):
     """Nodes in the order root, left sub-tree, right sub-tree."""
-    order = np.empty(left.shape[0], dtype=np.int64)
-    stack = np.empty(left.shape[0] + 1, dtype=np.int64)
-    stack[0], height, filled = 0, 1, 0
-    while height > 0:
-        height -= 1
-        node = stack[height]
-        order[filled] = node
-        filled += 1
+    left, right, order, stack = left.tolist(), right.tolist(), [], [0]
+    while stack:
+        node = stack.pop()
+        order.append(node)
         if left[node] >= 0:
-            stack[height], stack[height + 1] = right[node], left[node]
-            height += 2
-    return order
+            stack += [right[node], left[node]]
+    return np.array(order, np.int64)
 
 
-@kernel
 def prune_to(left, right, pruned):
     """Make leaves of the flagged nodes.
 
     Returns the nodes that stay (n_kept,), in order, and their children among them, -1 at leaves.
     """
-    n_nodes = left.shape[0]
-    removed, index = np.zeros(n_nodes, dtype=np.bool_), np.empty(n_nodes, dtype=np.int64)
-    n_kept = 0
-    for node in range(n_nodes):
-        if left[node] >= 0:
-            removed[left[node]] = removed[right[node]] = pruned[node] or removed[node]
-        index[node] = n_kept
-        n_kept += not removed[node]
-    kept = np.empty(n_kept, dtype=np.int64)
-    new_left, new_right = np.full(n_kept, -1), np.full(n_kept, -1)
-    for node in range(n_nodes):
-        if not removed[node]:
-            kept[index[node]] = node
-            if left[node] >= 0 and not pruned[node]:
-                new_left[index[node]] = index[left[node]]
-                new_right[index[node]] = index[right[node]]
-    return kept, new_left, new_right
+    removed, inner = np.zeros(len(left), bool), np.flatnonzero(left >= 0)
+    ends = pruned.copy()
+    for node in inner.tolist():  # parents come first
+        if ends[node]:
+            children = [left[node], right[node]]
+            removed[children] = ends[children] = True
+    kept = np.flatnonzero(~removed)
+    index = np.full(len(left) + 1, -1)  # the last entry is that of no child
+    index[kept] = np.arange(len(kept))
+    stays = ~pruned[kept]
+    return kept, index[np.where(stays, left[kept], -1)], index[np.where(stays, right[kept], -1)]
 
 
-@kernel
 def uniform_nodes(left, right, label):
     """Flag every inner node whose leaves all have one label."""
-    shared = np.full(left.shape[0], -1, dtype=np.int64)
-    uniform = np.zeros(left.shape[0], dtype=np.bool_)
-    for node in range(left.shape[0] - 1, -1, -1):
-        if left[node] < 0:
-            shared[node] = label[node]
-        elif shared[left[node]] == shared[right[node]]:
-            shared[node] = shared[left[node]]
+    shared, left, right = label.tolist(), left.tolist(), right.tolist()
+    uniform = [False] * len(left)
+    for node in range(len(left) - 1, -1, -1):
+        if left[node] >= 0:
+            one, other = shared[left[node]], shared[right[node]]
+            shared[node] = one if one == other else -1
             uniform[node] = shared[node] >= 0
-    return uniform
+    return np.array(uniform, bool)
 
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -147,6 +132,24 @@ def uniform_at(feature_bits, threshold):
     """A number strictly inside (0, 1) for one threshold of a feature asked at a node."""
     bits = mix(np.uint64(feature_bits) + (np.uint64(threshold) + np.uint64(1)) * GOLDEN)
     return (np.float64(bits >> np.uint64(12)) + 0.5) * UNIT
+
+
+def mix_all(z):
+    """`mix` of an array."""
+    z = (z ^ (z >> np.uint64(30))) * FIRST
+    z = (z ^ (z >> np.uint64(27))) * SECOND
+    return z ^ (z >> np.uint64(31))
+
+
+def hash_all(bits, features):
+    """`hash_feature` of arrays of 64 bits."""
+    return mix_all(bits ^ mix_all((features + np.uint64(1)) * SECOND))
+
+
+def uniform_all(bits, threshold):
+    """`uniform_at` of an array of 64 bits, for one threshold."""
+    start = np.array((threshold + 1) * int(GOLDEN) % 2**64, np.uint64)
+    return ((mix_all(bits + start) >> np.uint64(12)).astype(np.float64) + 0.5) * UNIT
 
 
 @kernel

@@ -1,12 +1,13 @@
 """TreeClassifierMixin: what every fitted tree learner can do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -15,6 +16,7 @@ from steadytree._base.parallel import allow_threads
 from steadytree.data.dask import map_rows
 from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
+from steadytree.data.parts import Parts, RowSample
 from steadytree.data.table import Table, check_frame_names, is_dask, is_read
 from steadytree.models.files import save
 from steadytree.models.sklearn import to_sklearn
@@ -124,6 +126,24 @@ def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Datase
     weights = check_weights(sample_weight, table.n_rows)
     data = Dataset(table, check_labels(y, table.n_rows), weights)
     return data if weights is None or weights.all() else data.take(weights > 0)
+
+
+def fit_sample(learner: Any, parts: Parts, sample_weight: Any, refused: Sequence[str]) -> RowSample:
+    """Fit a learner to rows drawn from parts, or to all where they are few enough.
+
+    Weights and the `refused` parameters need all rows in memory.
+    """
+    given = {"sample_weight": sample_weight, **{name: getattr(learner, name) for name in refused}}
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} needs the rows in memory: leave it out, or load them.")
+    seed = int(check_random_state(learner.random_state).randint(np.iinfo(np.int32).max))
+    rows = parts.sample(seed=seed)
+    learner.fit(rows.table, rows.labels)
+    learner.n_features_in_ = rows.table.n_columns
+    if rows.table.names is not None:
+        learner.feature_names_in_ = np.array(rows.table.names, dtype=object)
+    return rows
 
 
 def with_class_weight(data: Dataset, class_weight: Any) -> Dataset:

@@ -54,22 +54,24 @@ def build_report(
     if options.previous is not None:
         _check_change(fitted)
     given: Any = Dataset.of(X)
-    if isinstance(fitted, BlackBox):
+    if isinstance(fitted, BlackBox):  # which is asked about the sample alone
+        options = replace(options, parts=None)
         found, size = accuracy(fitted, X, y), None
     else:
         given = table.select(fitted.space.names)
-        found, size = accuracy(fitted, table, y), complexity(fitted, table)
-    truth = label_indices(fitted.classes, y)
+        every = (table, y) if options.parts is None else (options.parts, None)
+        found, size = accuracy(fitted, *every), complexity(fitted, table)
+    truth, n_of_class = label_indices(fitted.classes, y), found.confusion.sum(axis=1)
     origin = options.origin
     named = protected_groups(table, options.groups)
     options = replace(options, groups={**options.groups, **named}, protected=tuple(named))
-    if origin.seen is None and _looks_like_training(fitted, truth):
+    if origin.seen is None and _looks_like_training(fitted, n_of_class):
         origin = replace(origin, seen=True)
     kind = {Tree: "tree", Scorecard: "card", BlackBox: "black_box"}[type(fitted)]
     data = {
         "format": FORMAT,
         "title": one_line(_title(options, origin, kind)),
-        "headline": _headline(found, _size_text(size, fitted), origin, kind),
+        "headline": _headline(found, _size_text(size, fitted), origin, kind) + _sampled(options),
         "readings": {
             "accuracy": plain_measurements(found.measurements()),
             "complexity": [] if size is None else plain_measurements(size.measurements()),
@@ -87,7 +89,7 @@ def build_report(
             **({"reason": fitted.reason} if isinstance(fitted, BlackBox) else {}),
             "settings": _settings(model, options.learner),
         },
-        "data": _data(fitted, table, truth, hash_data(table, y)),
+        "data": _data(fitted, table, n_of_class, hash_data(table, y)),
         "origin": origin.to_dict(),
         "made": made_with(options.date),
         "sign_off": None if options.sign_off is None else options.sign_off.to_dict(),
@@ -205,7 +207,7 @@ def _sections(
         "card": sections.build_scorecard(*rows, options),
         "privacy": sections.build_privacy(model, *rows, options),
         "groups": sections.build_groups(fitted, *rows, options),
-        "calibration": sections.build_calibration(fitted, *rows),
+        "calibration": sections.build_calibration(fitted, *rows, options),
         "validation": build_validation(fitted, *rows, options),
     }
 
@@ -222,6 +224,18 @@ def _headline(found: Accuracy, size: str, origin: Origin, kind: str) -> str:
         f"The {NOUNS[kind]} is correct on {correct['shown']} of {rows} (95 % interval "
         f"{correct['shown_interval']}); always predicting “{label}” would be correct on "
         f"{baseline['shown']}. {size}"
+    )
+
+
+def _sampled(options: ReportOptions) -> str:
+    """Which figures are of all rows, where those in memory are a sample."""
+    if not options.sampled:
+        return ""
+    if options.parts is None:
+        return f" The rows are {options.sampled}."
+    return (
+        " Accuracy, calibration, groups that were asked for and numbers of rows are of all rows; "
+        f"everything else is measured on {options.sampled}."
     )
 
 
@@ -243,14 +257,13 @@ def _size_text(size: Complexity | None, fitted: Tree | Scorecard | BlackBox) -> 
 
 
 def _data(
-    fitted: Tree | Scorecard | BlackBox, table: Table, truth: NDArray[np.int64], sha256: str
+    fitted: Tree | Scorecard | BlackBox, table: Table, n_of_class: NDArray[np.int64], sha256: str
 ) -> dict[str, Any]:
     names = table.names or _names_of(fitted, table)
     missing = [int(is_missing(column).sum()) for column in table.columns]
-    rows = np.bincount(truth, minlength=len(fitted.classes)).tolist()
-    kinds = _kinds_of(fitted, table)
+    n_rows, kinds = int(n_of_class.sum()), _kinds_of(fitted, table)
     return {
-        "n_rows": table.n_rows,
+        "n_rows": n_rows,
         "n_columns": table.n_columns,
         "n_missing": sum(missing),
         "share_missing": sum(missing) / (table.n_rows * table.n_columns),
@@ -259,8 +272,8 @@ def _data(
             for name, n in zip(names, missing, strict=True)
         ],
         "classes": [
-            {"label": label_text(label), "n_rows": n, "share": n / table.n_rows}
-            for label, n in zip(fitted.classes.tolist(), rows, strict=True)
+            {"label": label_text(label), "n_rows": n, "share": n / n_rows}
+            for label, n in zip(fitted.classes.tolist(), n_of_class.tolist(), strict=True)
         ],
         "sha256": sha256,
     }
@@ -282,15 +295,15 @@ def _kinds_of(fitted: Tree | Scorecard | BlackBox, table: Table) -> dict[str, st
     return {name: kind for name, kind in zip(names, kinds, strict=True) if name in own}
 
 
-def _looks_like_training(fitted: Tree | Scorecard | BlackBox, truth: NDArray[np.int64]) -> bool:
+def _looks_like_training(fitted: Tree | Scorecard | BlackBox, counts: NDArray[np.int64]) -> bool:
     """Whether there are as many rows of each class as in fitting: most likely the same rows."""
     if isinstance(fitted, BlackBox):  # which keeps no counts
         return False
-    counts = np.bincount(truth, minlength=len(fitted.classes))
+    n_all = int(counts.sum())
     if isinstance(fitted, Tree):
-        return len(truth) > 1 and bool(np.allclose(fitted.value[0] * fitted.weight[0], counts))
+        return n_all > 1 and bool(np.allclose(fitted.value[0] * fitted.weight[0], counts))
     table = fitted.risk_table
-    if table is None or len(truth) < 2:
+    if table is None or n_all < 2:
         return False
     # the table counts the second of two classes, or each of more
     known, n_rows = dict.fromkeys((row.label for row in table.rows), 0.0), 0.0
@@ -299,4 +312,4 @@ def _looks_like_training(fitted: Tree | Scorecard | BlackBox, truth: NDArray[np.
         n_rows += row.n_rows / (1 if fitted.is_binary else len(fitted.classes))
     own = dict(zip(fitted.classes.tolist(), counts, strict=True))
     same = all(np.isclose(known[label], own[label]) for label in known)
-    return same and bool(np.isclose(n_rows, len(truth)))
+    return same and bool(np.isclose(n_rows, n_all))

@@ -1,18 +1,21 @@
 """DataSet: features and labels with where they came from."""
 
 import datetime
+import hashlib
 import importlib.metadata
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.data.blocks import ARROW_ENDINGS, DataFiles, list_files
 from steadytree.data.dataset import hash_file, hold_out
-from steadytree.data.readers import column_names, read_data
+from steadytree.data.parts import Parts
+from steadytree.data.readers import column_names, is_csv, read_data
 from steadytree.data.table import Table, quote
 from steadytree.reporting import checks
 
@@ -51,6 +54,7 @@ def _version(package: str) -> str:
 
 Names = Sequence[str]
 SHARE = 0.3  # of the rows is held out
+MOST_ROWS = 1_000_000  # of a Parquet file that is read as a whole
 FEWEST = 2  # rows to hold out
 
 
@@ -64,6 +68,8 @@ class DataSet:
     labels: NDArray[Any]  # of int or str
     file_sha256: str = ""  # empty where the rows came from no file
     groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # need not be features
+    parts: Parts | None = None  # all rows, where these are a sample of them
+    sampled: str = ""  # which sample that is
 
     @classmethod
     def open(
@@ -88,8 +94,13 @@ class DataSet:
 
     @classmethod
     def read(cls, path: Path, target: str | None, drop: Names = (), by: Names = ()) -> "DataSet":
-        """Read a csv or parquet file; `target` names the column to predict."""
-        names = column_names(path)
+        """Read a csv or parquet file; `target` names the column to predict.
+
+        A folder of Parquet or Arrow files, an Arrow file, and a Parquet file of more than a million
+        rows are read part by part; a sample of their rows is kept.
+        """
+        in_parts = path.is_dir() or path.suffix.lower() in ARROW_ENDINGS
+        names = DataFiles.columns_of(path) if in_parts else column_names(path)
         if not target:
             raise ValueError(
                 f"name the column to predict with --target NAME: the data have {quote(names)}."
@@ -99,8 +110,16 @@ class DataSet:
         checks.check_names(names, by, "--by")
         if target in drop:
             raise ValueError(f"column {target!r} is both the target and dropped: choose one.")
-        table = read_data(path, skip=[name for name in drop if name not in by])
         kept = [name for name in names if name != target and name not in drop]
+        if in_parts or _is_large(path, target):
+            parts = Parts(path, target, list(dict.fromkeys([*kept, *by])))
+            rows = parts.sample()
+            groups, labels = _groups(rows.table, by), rows.labels
+            column = labels.astype(object if labels.dtype.kind in "OUS" else np.float64)
+            labels = checks.labels_of(Table((target,), [column], {}), target)
+            own = cls(path.name, target, rows.table.select(kept), labels, _hash(path), groups)
+            return replace(own, parts=parts if rows.note else None, sampled=rows.note)
+        table = read_data(path, skip=[name for name in drop if name not in by])
         groups, labels = _groups(table, by), checks.labels_of(table, target)
         return cls(path.name, target, table.select(kept), labels, hash_file(path), groups)
 
@@ -130,7 +149,26 @@ class DataSet:
         """Some of the rows."""
         groups = {name: labels[rows] for name, labels in self.groups.items()}
         kept = self.features.take(rows), self.labels[rows]
-        return DataSet(self.name, self.target, *kept, self.file_sha256, groups)
+        return DataSet(
+            self.name, self.target, *kept, self.file_sha256, groups, sampled=self.sampled
+        )
+
+
+def _is_large(path: Path, target: str) -> bool:
+    """Whether a Parquet file has more rows than are read as a whole."""
+    if is_csv(path):
+        return False
+    try:
+        return (DataFiles(path, target).n_rows or 0) > MOST_ROWS
+    except ImportError:  # polars reads it as a whole
+        return False
+
+
+def _hash(path: Path) -> str:
+    """The hash of a file, or of the hashes of a folder's files in order of their names."""
+    if not path.is_dir():
+        return hash_file(path)
+    return hashlib.sha256("".join(map(hash_file, list_files(path))).encode()).hexdigest()
 
 
 def _groups(table: Table, names: Names) -> dict[str, NDArray[Any]]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from steadytree._base.progress import OnProgress
 from steadytree.data.dataset import Dataset
+from steadytree.data.parts import Parts
 from steadytree.data.schema import Schema
 from steadytree.models.tree import Tree
 from steadytree.privacy.ledger import Ledger
@@ -283,6 +284,8 @@ class ReportOptions:
     origin: Origin = field(default_factory=Origin)  # where data and model came from
     previous: Any = None  # the tree in use so far
     learner: Any = None  # unfitted learner that gave the model, for retraining
+    parts: Parts | None = None  # all rows, where those in memory are a sample of them
+    sampled: str = ""  # which sample that is
     train: Dataset | None = None  # the rows that the model was fitted on
     whole: Tree | None = None  # what the learner fits to all of them, where it is known
     perturbation: Perturbation | None = None  # by default 2 % of each column's usual range

@@ -19,6 +19,7 @@ from steadytree._base.files import (
 )
 from steadytree._base.progress import Progress, following
 from steadytree.data.dataset import Dataset, hash_data
+from steadytree.data.parts import Parts, is_parted
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
 from steadytree.models.black_box import BlackBox, as_model
@@ -116,9 +117,12 @@ def report(
         Any other fitted classifier with ``predict_proba`` is measured as a black box: the sections
         that apply are shown. A path is read by `load`, which refuses pickles.
     X : array-like or frame of shape (n_rows, n_features)
-        Rows to evaluate the model on, preferably held out from fitting.
+        Rows to evaluate the model on, preferably held out from fitting. A Parquet or Arrow file,
+        a folder of such, or a Dask collection may have more rows than memory holds: accuracy,
+        calibration, groups and numbers of rows are counted part by part, all else is measured on
+        100,000 rows drawn by chance, and the page says so.
     y : array-like of shape (n_rows,)
-        Their classes.
+        Their classes; the name of the target where X is a path.
     path : str or path-like, optional
         Where to write the report as one offline HTML page.
     title : str, optional
@@ -178,8 +182,15 @@ def report(
     model, previous = opened(model), opened(previous)
     if learner is None and hasattr(model, "fit"):
         learner = model
+    parts, rows = None, None
+    if is_parted(X):
+        parts = Parts.of(X, y)
+        rows = parts.sample(seed=random_state)
+        X, y = rows.table, rows.labels
     data = Dataset.of(X, y)
     options = ReportOptions(
+        parts=parts if rows is not None and rows.note else None,
+        sampled="" if rows is None else rows.note,
         title=title,
         date=date,
         origin=origin or Origin(),
@@ -189,7 +200,7 @@ def report(
         perturbation=perturbation,
         limits=Limits.of(limits),
         sign_off=SignOff.of(sign_off),
-        groups=_groups(by, data.table),
+        groups=_groups(by, data.table, parts is not None),
         scorecard=card,
         ledger=ledger,
         schema=schema,
@@ -205,8 +216,10 @@ def report(
     return made
 
 
-def _groups(by: Any, table: Table) -> dict[str, Any]:
+def _groups(by: Any, table: Table, in_parts: bool) -> dict[str, Any]:
     """Labels of the rows by the name of the grouping."""
+    if isinstance(by, Mapping) and in_parts:
+        raise TypeError("by must name columns where rows lie in files or are of Dask.")
     if isinstance(by, Mapping):
         return dict(by)
     names = [by] if isinstance(by, str) else list(by)
@@ -224,7 +237,9 @@ def report_file(
 
     Also returns the model that was measured.
     """
-    options = replace(options, on_progress=progress.update)
+    options = replace(options, on_progress=progress.update, sampled=rows.sampled)
+    if model is not None:
+        options = replace(options, parts=rows.parts)
     if options.comparison_file is not None:
         comparison = read_comparison(options.comparison_file, rows)
         options = replace(options, comparison=comparison, compared_learners=())

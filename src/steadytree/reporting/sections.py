@@ -48,8 +48,7 @@ MOST_SEPARATED = 3_000  # rows of which all pairs are compared
 MOST_ATTACKS = 5
 MOST_NAMES = 8
 NEARER = "Over all rows the classes can only be closer."
-MOST_ROWS, REPEATS = 10_000, 20
-MOST_FEATURES = 8
+MOST_ROWS, REPEATS, MOST_FEATURES = 10_000, 20, 8
 MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
 MOST_COLUMNS = 15
 SMALLER = "All {}s compared are fitted to this sample, not to all rows."
@@ -61,7 +60,9 @@ def build_groups(
     """Accuracy and rates in each group of each grouping."""
     found = []
     for name, labels in options.groups.items():
-        groups = by_group(fitted, X, y, labels, one_line(name))
+        parts = None if name in options.protected else options.parts
+        rows, truth, of = (X, y, labels) if parts is None else (parts, None, name)
+        groups = by_group(fitted, rows, truth, of, one_line(name))
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
@@ -73,9 +74,11 @@ def build_groups(
     return found
 
 
-def build_calibration(fitted: Tree | Scorecard | BlackBox, X: Any, y: Any) -> dict[str, Any]:
+def build_calibration(
+    fitted: Tree | Scorecard | BlackBox, X: Any, y: Any, options: ReportOptions
+) -> dict[str, Any]:
     """Predicted probabilities beside observed frequencies."""
-    found = calibration(fitted, X, y)
+    found = calibration(fitted, *((X, y) if options.parts is None else (options.parts, None)))
     shown, measurements = plain(found.to_dict()), plain_measurements(found.measurements())
     return shown | {"label": _label(shown, fitted), "readings": measurements}
 

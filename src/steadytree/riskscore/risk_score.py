@@ -16,7 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from steadytree._base.validation import Integer, OneOf, Parameters, Real, Replaced, validate
 from steadytree.data.dataset import Dataset
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.base import LearnerMixin, read_rows, with_class_weight
+from steadytree.data.parts import Parts, is_parted
+from steadytree.metrics.recount import recount_risks
+from steadytree.models.base import LearnerMixin, fit_sample, read_rows, with_class_weight
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore import candidates
@@ -197,7 +199,10 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         X : array-like or frame of shape (n_samples, n_features)
             Numbers, text, categories; may have missing values.
         y : array-like of shape (n_samples,)
-            Class labels, at least two.
+            Class labels, at least two. X may be a Parquet or Arrow file or a folder of such, y
+            then being the name of the target, or both may be Dask collections: of more than
+            100,000 rows the points are learned from so many, drawn by chance, and the table of
+            risks counts all rows.
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w equal rows; rows of weight 0 are left out.
 
@@ -206,6 +211,8 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         self : RiskScoreClassifier
         """
         self._check_parameters()
+        if is_parted(X):
+            return self._fit_parts(Parts.of(X, y), sample_weight)
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = np.unique(rows.labels)
         self._check_classes()
@@ -230,6 +237,13 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
                 "class, with its share as the risk.",
                 stacklevel=2,
             )
+        return self
+
+    def _fit_parts(self, parts: Parts, sample_weight: Any) -> "RiskScoreClassifier":
+        """Learn the points from a sample of the rows, and count all of them by their totals."""
+        if fit_sample(self, parts, sample_weight, ("class_weight",)).note:
+            self.card_ = recount_risks(self.card_, parts)
+            self.risk_table_ = self.card_.risk_table
         return self
 
     def _labelled(self, rows: Dataset) -> LabelledRows:

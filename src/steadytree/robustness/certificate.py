@@ -151,6 +151,9 @@ class Certificate(Shown):
         str, ...
     ] = ()  # what must be remarks, such as columns that the noise does not move
     unused: tuple[str, ...] = ()  # columns that the perturbation names and the model does not use
+    # (n,): number of each row among those of all parts, -1 where an entry stands for several;
+    # these come last, and are not among rows and witness
+    numbers: NDArray[np.int64] | None = None
 
     @property
     def right(self) -> NDArray[np.bool_]:
@@ -228,13 +231,16 @@ class Certificate(Shown):
     def counterexamples(self, most: int = 10) -> list[Counterexample]:
         """The correct rows with the least moves to a wrong prediction, and these moves."""
         rows = np.flatnonzero(self.right & np.isfinite(self.distance))
+        if self.numbers is not None:
+            rows = rows[self.numbers[rows] >= 0]
         rows = rows[np.argsort(self.distance[rows], kind="stable")][:most]
         labels = self.classes.tolist()
         found = []
         for row in rows.tolist():
             answer, other = labels[self.answer[row]], labels[self.other[row]]
             size = float(self.distance[row])
-            found.append(Counterexample(row, size, answer, other, self._steps(row)))
+            number = row if self.numbers is None else int(self.numbers[row])
+            found.append(Counterexample(number, size, answer, other, self._steps(row)))
         return found
 
     def _steps(self, row: int) -> tuple[Step, ...]:

@@ -13,6 +13,7 @@ from steadytree._base.exceptions import NotATreeError, UnsuitableDataError
 from steadytree._base.optional import PIPELINE, is_a
 from steadytree._base.validation import Integer, Real
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.parts import is_parted
 from steadytree.data.table import Table, quote
 from steadytree.metrics.accuracy import label_indices
 from steadytree.models.base import check_weights
@@ -64,7 +65,10 @@ def certify(
     X : array-like or frame of shape (n_rows, n_features)
         Which columns move in whole steps is described at `Perturbation`, parameter `whole`.
     y : array-like of shape (n_rows,)
-        True classes.
+        True classes. X may be a Parquet or Arrow file or a folder of such, y then being the name
+        of the target, or both may be Dask collections: rows are certified part by part, for trees
+        and risk scores of this package, and an entry of the result stands for all rows with the
+        same distance.
     perturbation : Perturbation
     sample_weight : array-like of shape (n_rows,), optional
         A row of weight w counts as w rows. Of a shared budget each of them takes what it costs to
@@ -89,7 +93,16 @@ def certify(
     >>> print(found.counterexamples(1)[0])
     row 2: 'yes' becomes 'no' at size 0.75: x0 from 4 to 2.5
     """
-    found = certificate_of(model, X, y, perturbation, sample_weight, time_limit, max_steps)
+    if is_parted(X):
+        from steadytree.robustness.part_certificate import certify_parts  # which certifies parts
+
+        if sample_weight is not None:
+            raise ValueError("sample_weight needs the rows in memory: leave it out, or load them.")
+        model = opened(model)
+        known = as_scorecard(model) or getattr(model, "tree_", model)
+        found = certify_parts(known, X, y, perturbation)
+    else:
+        found = certificate_of(model, X, y, perturbation, sample_weight, time_limit, max_steps)
     for note in found.notes:
         warnings.warn(note, stacklevel=2)
     return found

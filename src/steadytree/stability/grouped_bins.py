@@ -1,6 +1,7 @@
 """GroupedBins: few bins a column, at rounded thresholds and by categories of like outcome."""
 
-from collections.abc import Iterator
+import functools
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,7 +82,7 @@ class GroupedBins:
         for j, column in enumerate(self.space):
             if not column.is_categorical:
                 found[j, : len(column.thresholds)] = [
-                    step_of(threshold) for threshold in column.thresholds
+                    step_of(threshold) for threshold in column.thresholds.tolist()
                 ]
                 if column.missing:
                     found[j, len(column.thresholds) :][:2] = np.inf  # the last number; missing
@@ -138,7 +139,8 @@ def rounded_thresholds(values: Floats, weights: Floats) -> Floats:
     found = np.searchsorted(reached, levels - 1e-12).clip(0, len(distinct) - 2)
     low, middle, high = (distinct[found[k::2][:n_thresholds]] for k in range(3))
     high = np.where(high > low, high, distinct[found[::2][:n_thresholds] + 1])
-    exact = np.array([roundest_number(*each) for each in zip(low, middle, high, strict=True)])
+    each = zip(low.tolist(), middle.tolist(), high.tolist(), strict=True)
+    exact = np.array([roundest_number(*one) for one in each])
     with np.errstate(over="ignore"):
         single = exact.astype(np.float32)
         single = np.where(single < exact, np.nextafter(single, np.float32(np.inf)), single)
@@ -151,10 +153,10 @@ def roundest_number(low: float, middle: float, high: float) -> float:
     if low <= 0 < high:
         return 0.0
     for unit in _steps_below(max(abs(low), abs(high))):
-        first, last = np.ceil(low / unit - 1e-9), np.ceil(high / unit - 1e-9) - 1
+        first, last = math.ceil(low / unit - 1e-9), math.ceil(high / unit - 1e-9) - 1
         if first <= last:
-            return float(f"{np.clip(np.round(middle / unit), first, last) * unit:.12g}")
-    return float(low)
+            return float(f"{min(max(round(middle / unit), first), last) * unit:.12g}")
+    return low
 
 
 def step_of(number: float) -> float:
@@ -168,11 +170,14 @@ def step_of(number: float) -> float:
     return 0.0
 
 
-def _steps_below(size: float) -> Iterator[float]:
+def _steps_below(size: float) -> tuple[float, ...]:
     """Steps from the power of ten above a number down to a 1e-15th of it."""
-    power = int(np.floor(np.log10(max(size, 1e-290)))) + 1
-    for k in range(16):
-        yield from (step * 10.0 ** (power - k) for step in STEPS)
+    return _steps_from(math.floor(math.log10(max(size, 1e-290))) + 1)
+
+
+@functools.cache
+def _steps_from(power: int) -> tuple[float, ...]:
+    return tuple(step * 10.0 ** (power - k) for k in range(16) for step in STEPS)
 
 
 def _group_categories(

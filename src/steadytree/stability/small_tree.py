@@ -1,6 +1,6 @@
 """SmallTree: few leaves on rows of bins, grown from several first splits and chosen anew."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,13 +49,14 @@ class SmallTree(NamedTuple):
         largest gain are each tried as the first; a tree other than the greedy one must explain
         CLEARLY more of the squared error, so that near-ties do not change the tree.
         """
-        best, gains = cls.grow(rows, n_leaves, least, LEAF, deepest)
+        best, splits = cls.grow(rows, n_leaves, least, LEAF, deepest)
+        gains = splits[0]
         greedy_root, explained = int(best.feature[0]), best.explained(rows)
         base = explained
         for root in np.argsort(-gains, kind="stable")[:N_ROOTS]:
             if root == greedy_root or gains[root] <= 0 or greedy_root == LEAF:
                 continue
-            other, _ = cls.grow(rows, n_leaves, least, int(root), deepest)
+            other, _ = cls.grow(rows, n_leaves, least, int(root), deepest, splits)
             found = other.explained(rows)
             if found > CLEARLY * explained:
                 best, explained = other, found
@@ -63,19 +64,26 @@ class SmallTree(NamedTuple):
 
     @classmethod
     def grow(
-        cls, rows: TaughtRows, n_leaves: int, least: float, root: int, deepest: int = 64
-    ) -> tuple["SmallTree", Floats]:
+        cls,
+        rows: TaughtRows,
+        n_leaves: int,
+        least: float,
+        root: int,
+        deepest: int = 64,
+        splits: Any = None,
+    ) -> tuple["SmallTree", Any]:
         """Best first from a column, LEAF for the best one, then each split chosen anew.
 
-        With it comes each column's gain as the first split.
+        With it come the gain and the bins of each column as the first split.
         """
-        *grown, left, gains = grow_small(*rows, n_leaves, least, NEAR, COARSE, root, deepest)
-        feature, bins = refine_small(*rows, *grown, left, least, COARSE_LATER)
-        return cls(feature, bins, left), gains
+        how = n_leaves, least, NEAR, COARSE, root, deepest, splits
+        feature, bins, left, splits = grow_small(*rows, *how)
+        feature, bins = refine_small(*rows, feature, bins, left, least, COARSE_LATER)
+        return cls(feature, bins, left), splits
 
     def leaves(self, binned: NDArray[np.uint8]) -> Integers:
         """Leaf of each row."""
-        return find_small_leaves(binned, self.feature, self.bins, self.left)
+        return find_small_leaves(binned, self.feature, self.bins, self.left, 0)
 
     def explained(self, rows: TaughtRows) -> float:
         """Fall of the squared error from one leaf to this tree."""

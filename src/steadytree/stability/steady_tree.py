@@ -1,6 +1,7 @@
 """SteadyTreeClassifier: one small tree, taught by an ensemble, that stays when rows change."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,9 @@ from sklearn.utils import check_random_state
 
 from steadytree._base.validation import Integer, Parameters, validate
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.base import TreeClassifierMixin, read_rows
+from steadytree.data.parts import Parts, is_parted
+from steadytree.metrics.recount import recount_tree
+from steadytree.models.base import TreeClassifierMixin, fit_sample, read_rows
 from steadytree.models.tree import LEAF, Tree
 from steadytree.stability._kernels.steady import hash_rows, swap_values
 from steadytree.stability.grouped_bins import GroupedBins
@@ -122,7 +125,9 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         X : array-like or frame of shape (n_samples, n_features)
             Numbers, text, categories; missing values welcome.
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels. X may be a Parquet or Arrow file or a folder of such, y then being the
+            name of the target, or both may be Dask collections: of more than 100,000 rows the
+            splits are learned from so many, drawn by chance, and the leaves count all rows.
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w equal rows; rows of weight 0 are left out.
 
@@ -131,6 +136,8 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self : SteadyTreeClassifier
         """
         validate(self, PARAMETERS)
+        if is_parted(X):
+            return self._fit_parts(Parts.of(X, y), sample_weight)
         data = read_rows(self, X, y, sample_weight)
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
         space = FeatureSpace.observe(data)
@@ -151,6 +158,14 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         grown, self.choice_ = self._learn(rows, bins, directions, seed)
         self.tree_ = _make_tree(bins, self.classes_, rows, grown, directions, 1 / scale)
+        return self
+
+    def _fit_parts(self, parts: Parts, sample_weight: Any) -> "SteadyTreeClassifier":
+        """Learn the splits from a sample of the rows, and count all of them at the leaves."""
+        rows = fit_sample(self, parts, sample_weight, ("class_weight", "monotonic_cst"))
+        if rows.note:
+            note = f"Its splits were learned from {rows.note}; its leaves count all rows."
+            self.tree_ = replace(recount_tree(self.tree_, parts, LEAF_PRIOR), note=note)
         return self
 
     def _learn(

@@ -102,9 +102,12 @@ def order_rows(bins, starts, table, split, left_node, right_node):
     right_node see `move_rows`; open nodes must be numbered by parent, left before right.
     """
     n_rows = starts[-1] - starts[0]
-    order, filled = np.empty(n_rows, np.uint32), 0
-    ends = np.zeros(max(left_node.max(), right_node.max()) + 2, np.int64)
+    order, filled, last = np.empty(n_rows, np.uint32), 0, -1
     right = np.empty(n_rows, np.uint32)
+    for node in range(split.shape[0]):
+        last = left_node[node] if left_node[node] > last else last
+        last = right_node[node] if right_node[node] > last else last
+    ends = np.zeros(last + 2, np.int64)
     for node in range(split.shape[0]):
         if split[node] < 0:
             continue
@@ -230,17 +233,6 @@ class SplitArrays(NamedTuple):
     candidate_offsets: np.ndarray  # (p + 1,) int64: splits of feature j before merging
 
 
-@kernel
-def put_split(splits, total, split, n_sides):
-    """Write (bin, first, last, by_value) for each side of missing values; return the new total."""
-    for side in range(n_sides):
-        splits[0][total], splits[1][total] = split[0], side == 1
-        splits[2][total], splits[3][total], splits[4][total] = split[1], split[2], split[3]
-        total += 1
-    return total
-
-
-@kernel
 def list_splits(occupied, full_offsets, n_categories, has_missing, order, grouped):
     """Merge empty bins and list the splits that remain, by feature and rising threshold.
 
@@ -254,15 +246,33 @@ def list_splits(occupied, full_offsets, n_categories, has_missing, order, groupe
     Returns bin_sizes (p,), n_splits (p,), merged_bin (n_full_bins,), and bin, missing_left, first,
     last, by_value of each split.
     """
-    p, room = n_categories.shape[0], 4 * occupied.shape[0] + n_categories.shape[0]
-    bin_sizes, n_splits = np.zeros(p, np.int64), np.zeros(p, np.int64)
-    merged_bin = np.zeros(occupied.shape[0], np.int64)
-    splits = (
-        np.empty(room, np.int64), np.zeros(room, np.bool_), np.empty(room, np.int64),
-        np.empty(room, np.int64), np.zeros(room, np.bool_),
-    )  # fmt: skip
+    p, n_bins = len(n_categories), len(occupied)
+    sizes, merged_bin = np.zeros((2, p), np.int64), np.zeros(n_bins, np.int64)
+    splits = np.zeros((5, 4 * n_bins + p), np.int64)
+    given = occupied, full_offsets, n_categories, has_missing, order, grouped
+    total = fill_splits(*given, sizes, merged_bin, splits)
+    bin_, missing_left, first, last, by_value = splits[:, :total].copy()
+    listed = bin_, missing_left.astype(bool), first, last, by_value.astype(bool)
+    return sizes[0], sizes[1], merged_bin, listed
+
+
+@kernel
+def put_split(splits, total, bin_, first, last, by_value, n_sides):
+    """Write a split for each side of missing values; return the new total."""
+    for side in range(n_sides):
+        splits[0, total], splits[1, total], splits[4, total] = bin_, side, by_value
+        splits[2, total], splits[3, total] = first, last
+        total += 1
+    return total
+
+
+@kernel
+def fill_splits(
+    occupied, full_offsets, n_categories, has_missing, order, grouped, sizes, merged_bin, splits
+):
+    """As `list_splits`, into sizes (2, p), merged_bin and splits (5, room); how many there are."""
     total = 0
-    for feature in range(p):
+    for feature in range(n_categories.shape[0]):
         start, before, n_sides = full_offsets[feature], total, 1 + has_missing[feature]
         n_full = full_offsets[feature + 1] - start - 1
         is_text = n_categories[feature] > 0
@@ -271,25 +281,23 @@ def list_splits(occupied, full_offsets, n_categories, has_missing, order, groupe
             bin_index = order[start + position]
             if occupied[start + bin_index]:
                 if not is_text and size > 0:
-                    split = (size - 1, previous, bin_index - 1, False)
-                    total = put_split(splits, total, split, n_sides)
+                    total = put_split(splits, total, size - 1, previous, bin_index - 1, 0, n_sides)
                 previous = bin_index
                 size += 1
-            merged_bin[start + bin_index] = max(size - 1, 0)
+            merged_bin[start + bin_index] = size - 1 if size > 0 else 0
         merged_bin[start + n_full] = size
         if is_text:
             for category in range(n_full if n_full > 2 else n_full - 1):
                 if occupied[start + category]:
-                    split = (merged_bin[start + category], category, category, True)
-                    total = put_split(splits, total, split, n_sides)
+                    own = merged_bin[start + category]
+                    total = put_split(splits, total, own, category, category, 1, n_sides)
             for last in range(1, size - 2 if grouped[feature] else 0):
-                split = (last, n_full + last - 1, n_full + last - 1, False)
-                total = put_split(splits, total, split, n_sides)
+                group = n_full + last - 1
+                total = put_split(splits, total, last, group, group, 0, n_sides)
         if has_missing[feature]:
             past = n_full - 1
             if is_text:
-                past = n_full + max(n_full - 3, 0) * grouped[feature]
-            total = put_split(splits, total, (-1 if is_text else size - 1, past, past, False), 1)
-        bin_sizes[feature], n_splits[feature] = size, total - before
-    listed = splits[0][:total], splits[1][:total], splits[2][:total], splits[3][:total]
-    return bin_sizes, n_splits, merged_bin, (*listed, splits[4][:total])
+                past = n_full + (n_full - 3 if grouped[feature] and n_full > 3 else 0)
+            total = put_split(splits, total, -1 if is_text else size - 1, past, past, 0, 1)
+        sizes[0, feature], sizes[1, feature] = size, total - before
+    return total

@@ -269,13 +269,23 @@ def line_loss(weight, events, ridge, slope, start):
 @kernel
 def points_loss(totals, held, change, weight, events, slope, start):
     """`fit_line` where totals (m,) of patterns change by `change` where held (m,) is true."""
-    top = totals.max() + max(change, 0)
-    summed, hits = np.zeros(top + 1), np.zeros(top + 1)
+    top = 0
+    for m in range(len(weight)):
+        top = max(top, totals[m])
+    both = np.zeros((2, top + max(change, 0) + 1))
+    summed, hits = both[0], both[1]
     for m in range(len(weight)):
         total = totals[m] + change * held[m]
         summed[total] += weight[m]
         hits[total] += events[m]
     return fit_line(summed, hits, 0.0, slope, start)
+
+
+@kernel
+def add_points(totals, held, change):
+    """Add a change to the totals (m,) where held (m,) is true."""
+    for m in range(totals.shape[0]):
+        totals[m] += change * held[m]
 
 
 @kernel
@@ -287,21 +297,23 @@ def polish_steps(steps, owner, held, weight, events, most, least, slope, start):
     """
     steps, totals = steps.copy(), np.zeros(len(weight), np.int64)
     for k in range(len(steps)):
-        totals += steps[k] * held[k]
+        add_points(totals, held[k], steps[k])
     slope, start, loss = points_loss(totals, held[0], 0, weight, events, slope, start)
     moved = True
     while moved:
         moved = False
         for k in range(len(steps)):
             for change in (1, -1):
-                own = steps[owner == owner[k]].sum() + change
+                own = change
+                for other in range(len(steps)):
+                    own += steps[other] * (owner[other] == owner[k])
                 if steps[k] + change < least[k] or own > most:
                     continue
                 a, b, now = points_loss(totals, held[k], change, weight, events, slope, start)
                 if now < loss - 1e-6 * (1 + abs(loss)) and a > 0:
                     slope, start, loss, moved = a, b, now, True
                     steps[k] += change
-                    totals += change * held[k]
+                    add_points(totals, held[k], change)
     return steps, slope, start, loss
 
 

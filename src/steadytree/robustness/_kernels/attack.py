@@ -37,7 +37,6 @@ class MoveTable(NamedTuple):
     largest: bool  # whether the largest price over columns counts, else their sum
 
 
-@kernel
 def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, subset):
     """What each node still allows of the column on which its parent splits.
 
@@ -47,27 +46,20 @@ def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, su
     n_nodes, width = subset.shape
     parent, column, before = np.full(n_nodes, -1), np.full(n_nodes, -1), np.full(n_nodes, -1)
     low, high = np.full(n_nodes, -np.inf), np.full(n_nodes, np.inf)
-    allowed = np.ones((n_nodes, width), dtype=np.bool_)
-    missing = np.ones(n_nodes, dtype=np.bool_)
-    for node in range(n_nodes):
-        if left[node] < 0:
-            continue
+    allowed, missing = np.ones((n_nodes, width), bool), np.ones(n_nodes, bool)
+    for node in np.flatnonzero(left >= 0):
         own, last = feature[node], node
         while last >= 0 and column[last] != own:
             last = parent[last]
-        for child in (left[node], right[node]):
-            yes = child == left[node]
+        for child, yes in ((left[node], True), (right[node], False)):
             parent[child], column[child], before[child] = node, own, last
+            allowed[child] = np.arange(width) < n_categories[own]
             if last >= 0:
                 low[child], high[child], missing[child] = low[last], high[last], missing[last]
-            for category in range(width):
-                known = category < n_categories[own]
-                allowed[child, category] = allowed[last, category] if last >= 0 else known
-            missing[child] = missing[child] and missing_left[node] == yes
+                allowed[child] = allowed[last]
+            missing[child] &= missing_left[node] == yes
             if n_categories[own] > 0:
-                for category in range(width):
-                    if subset[node, category] != yes:
-                        allowed[child, category] = False
+                allowed[child] &= subset[node] == yes
             elif yes:
                 high[child] = min(high[child], threshold[node])
             else:
@@ -75,14 +67,12 @@ def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, su
     return parent, column, before, low, high, allowed, missing
 
 
-@kernel
 def only_labels(left, right, label):
     """The label all leaves under each node share, -1 where they differ; parents come first."""
     only = label.copy()
-    for node in range(left.shape[0] - 1, -1, -1):
-        if left[node] >= 0:
-            same = only[left[node]] == only[right[node]]
-            only[node] = only[left[node]] if same else -1
+    for node in np.flatnonzero(left >= 0)[::-1]:
+        same = only[left[node]] == only[right[node]]
+        only[node] = only[left[node]] if same else -1
     return only
 
 
@@ -112,22 +102,6 @@ def value_cost(x, node, column, nodes, moves):
     if stays:
         return 0.0
     return cost if nodes.flags[node, OPEN] else np.inf
-
-
-@kernel
-def nearest_value(x, node, column, nodes, moves):
-    """The value in a node's column nearest to x: x itself where it fits, or the first category."""
-    if moves.categorical[column]:
-        if nodes.flags[node, MISSING_STAYS] if np.isnan(x) else nodes.allowed[node, np.int64(x)]:
-            return x
-        return np.float64(np.argmax(nodes.allowed[node]))
-    if np.isnan(x):
-        if nodes.flags[node, MISSING_STAYS]:
-            return x
-        x = 0.0
-    elif nodes.box[node, LOW] < x and x <= nodes.box[node, HIGH]:
-        return x
-    return min(max(x, nodes.box[node, LEAST]), nodes.box[node, GREATEST])
 
 
 @kernel
@@ -186,39 +160,46 @@ def nearest_change(X, own, nodes, moves):
     return distance, where
 
 
-@kernel
 def move_rows_into(X, where, nodes, moves):
     """Rows moved into the given nodes as little as can be, and what that costs."""
     # Costs are summed column by column, so that none of the rounding along a path is left. A row
     # whose node is -1 becomes nan and costs infinity.
-    n, p = X.shape
-    box, price, parent, columns = nodes.box, moves.price, nodes.parent, nodes.column
-    moved, distance = X.astype(np.float64), np.zeros(n)
-    seen = np.full(p, -1)
-    for row in range(n):
-        node = where[row]
-        if node < 0:
-            moved[row], distance[row] = np.nan, np.inf
+    moved, distance = X.astype(np.float64), np.where(where < 0, np.inf, 0.0)
+    moved[where < 0] = np.nan
+    order = np.argsort(where, kind="stable")
+    targets, starts = np.unique(where[order], return_index=True)
+    for node, rows in zip(targets, np.split(order, starts[1:]), strict=True):
+        seen = set()
         while node > 0:
-            column = columns[node]
-            x = moved[row, column]
-            if seen[column] == row:  # a deeper split on the column was tighter
-                node = parent[node]
-                continue
-            seen[column] = row
-            if x == x and not moves.categorical[column]:
-                a, b, c, d = box[node, LOW], box[node, HIGH], box[node, LEAST], box[node, GREATEST]
-                up, down = price[column, UP], price[column, DOWN]
-                once, reach = price[column, ONCE], price[column, REACH]
-                cost = number_cost(x, a, b, c, d, up, down, once, reach)
-                if x <= a or x > b:
-                    moved[row, column] = min(max(x, c), d)
-            else:
-                cost = value_cost(x, node, column, nodes, moves)
-                moved[row, column] = nearest_value(x, node, column, nodes, moves)
-            distance[row] = max(distance[row], cost) if moves.largest else distance[row] + cost
-            node = parent[node]
+            column = nodes.column[node]
+            if column not in seen:  # else a deeper split on the column was tighter
+                seen.add(column)
+                cost, moved[rows, column] = value_moves(moved[rows, column], node, nodes, moves)
+                own = distance[rows]
+                distance[rows] = np.maximum(own, cost) if moves.largest else own + cost
+            node = nodes.parent[node]
     return moved, distance
+
+
+def value_moves(x, node, nodes, moves):
+    """Costs of bringing values (n,) into a node, as `value_cost`, and the nearest values there."""
+    column, missing = nodes.column[node], np.isnan(x)
+    price, (missing_stays, is_open) = moves.price[column], nodes.flags[node]
+    low, high, least, greatest = nodes.box[node]
+    if moves.categorical[column]:
+        known = nodes.allowed[node]
+        stays = np.where(missing, missing_stays, known[np.where(missing, 0, x).astype(np.int64)])
+        cost = np.where(missing, price[APPEAR], price[UP]) if is_open else np.inf
+        return np.where(stays, 0.0, cost), np.where(stays, x, float(np.argmax(known)))
+    with np.errstate(invalid="ignore"):
+        far = np.where(x > high, x - greatest, least - x)
+        unit = np.where(x > high, price[DOWN], price[UP])
+        cost = np.where(far > price[REACH], np.inf, price[ONCE] + far * unit)
+    cost = np.where((low < x) & (x <= high), 0.0, cost if least <= greatest else np.inf)
+    stays = (missing & missing_stays) | ((low < x) & (x <= high))
+    appears = 0.0 if missing_stays else price[APPEAR] if is_open else np.inf
+    end = np.minimum(np.maximum(np.where(missing, 0.0, x), least), greatest)
+    return np.where(missing, appears, cost), np.where(stays, x, end)
 
 
 class BinTable(NamedTuple):
@@ -340,26 +321,25 @@ def nearest_scorecard_change(X, own, bins, price, largest):
     """
     n, n_bins, n_columns = X.shape[0], bins.sort.shape[0], bins.column.shape[0]
     distance, witness = np.full(n, np.inf), np.full(X.shape, np.nan)
-    cost, entry_of = np.empty(n_bins), np.empty(n_bins, np.int64)
-    home, best = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
+    cost = np.empty(n_bins)
+    work = np.empty((6, max(n_bins, n_columns)), np.int64)  # each kind of array is compiled apart
+    entry_of, gain, ranked, order, home, best = work[0], work[1], work[2], work[3], work[4], work[5]
     for entry in range(n_columns):
         for bin_ in range(bins.start[entry], bins.start[entry + 1]):
             entry_of[bin_] = entry
     for row in range(n):
         row_costs(X[row], bins, price, cost, home)
-        ranked = np.argsort(cost)
+        rank_costs(cost, ranked)
         for other in range(bins.offset.shape[0]):
             if other == own[row]:
                 continue
-            ahead = bins.points[:, other] - bins.points[:, own[row]]
-            gain = ahead - ahead[home[entry_of]]
-            lead = bins.offset[own[row]] - bins.offset[other] - ahead[home].sum()
-            order = ranked[(gain[ranked] > 0) & (cost[ranked] < np.inf)]
-            needed = lead + (other > own[row])
+            needed = bins.offset[own[row]] - bins.offset[other] + (other > own[row])
+            needed += gains_of(bins.points, other, own[row], entry_of, home, gain, n_columns)
+            reached = order[: keep_gaining(ranked, gain, cost, order)]
             if largest:
-                size, chosen = least_largest(gain, cost, entry_of, order, needed, n_columns)
+                size, chosen = least_largest(gain, cost, entry_of, reached, needed, n_columns)
             else:
-                size, chosen = least_total(gain, cost, entry_of, order, needed, n_columns)
+                size, chosen = least_total(gain, cost, entry_of, reached, needed, n_columns)
             if size < distance[row]:
                 distance[row] = size
                 copy_into(chosen, best)
@@ -371,3 +351,39 @@ def nearest_scorecard_change(X, own, bins, price, largest):
                     x = X[row, column]
                     witness[row, column] = bin_value(x, bins.sort[bin_], bins.box[bin_])
     return distance, witness
+
+
+@kernel
+def rank_costs(cost, ranked):
+    """Fill ranked (n_bins,) with the bins by cost, equal ones in their order."""
+    for bin_ in range(cost.shape[0]):
+        position = bin_
+        while position > 0 and cost[ranked[position - 1]] > cost[bin_]:
+            ranked[position] = ranked[position - 1]
+            position -= 1
+        ranked[position] = bin_
+
+
+@kernel
+def keep_gaining(ranked, gain, cost, order):
+    """Fill order with the ranked bins that gain and can be reached; how many there are."""
+    n_order = 0
+    for position in range(cost.shape[0]):
+        bin_ = ranked[position]
+        if gain[bin_] > 0 and cost[bin_] < np.inf:
+            order[n_order] = bin_
+            n_order += 1
+    return n_order
+
+
+@kernel
+def gains_of(points, other, own, entry_of, home, gain, n_columns):
+    """Fill gain (n_bins,) with what each bin gains a class on another; how far it is behind."""
+    behind = 0
+    for entry in range(n_columns):
+        behind += points[home[entry], own] - points[home[entry], other]
+    for bin_ in range(points.shape[0]):
+        at_home = home[entry_of[bin_]]
+        gain[bin_] = points[bin_, other] - points[bin_, own]
+        gain[bin_] -= points[at_home, other] - points[at_home, own]
+    return behind

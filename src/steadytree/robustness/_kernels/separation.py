@@ -26,64 +26,52 @@ def same_only(first, second):
     return either & (either - 1) == 0
 
 
-@kernel
 def grow_tree(rows, most):
     """Order of the rows, and start, end, left and parent of nodes with at most `most` rows.
 
     A node is divided in its widest column, between different values as near its middle as can be.
     """
-    n, p = rows.shape
-    order, made = np.arange(n), 1
-    start, end = np.zeros(2 * n + 1, np.int64), np.zeros(2 * n + 1, np.int64)
-    left, parent = np.zeros(2 * n + 1, np.int64), np.zeros(2 * n + 1, np.int64)
-    end[0], node = n, 0
-    while node < made:
-        a, b, wide, column = start[node], end[node], 0.0, -1
-        for c in range(p if b - a > most else 0):
-            low, high = rows[order[a], c], rows[order[a], c]
-            for k in range(a + 1, b):
-                low, high = min(low, rows[order[k], c]), max(high, rows[order[k], c])
-            if high - low > wide:
-                wide, column = high - low, c
-        if column >= 0:
-            values = np.empty(b - a)
-            for k in range(a, b):
-                values[k - a] = rows[order[k], column]
-            ranked = np.argsort(values, kind="mergesort")
-            values, order[a:b] = values[ranked], order[a:b][ranked]
-            below = above = (b - a) // 2
-            while values[below - 1] == values[below] and values[above - 1] == values[above]:
-                below, above = max(below - 1, 1), min(above + 1, b - a - 1)
-            middle = a + (below if values[below - 1] != values[below] else above)
-            left[node] = made
-            start[made], end[made], parent[made] = a, middle, node
-            start[made + 1], end[made + 1], parent[made + 1] = middle, b, node
-            made += 2
-        node += 1
-    made_only = start[:made].copy(), end[:made].copy(), left[:made].copy(), parent[:made].copy()
-    return order, *made_only
+    order = np.arange(len(rows))
+    start, end, left, parent = [0], [len(rows)], [0], [0]
+    for node, a in enumerate(start):  # which grows meanwhile
+        b = end[node]
+        if b - a <= most:
+            continue
+        own = rows[order[a:b]]
+        spread = own.max(axis=0) - own.min(axis=0)
+        column = int(spread.argmax())
+        if not spread[column] > 0:
+            continue
+        values = own[:, column]
+        ranked = np.argsort(values, kind="stable")
+        values, order[a:b] = values[ranked], order[a:b][ranked]
+        half, n = (b - a) // 2, b - a
+        below = int(np.searchsorted(values, values[half]))
+        above = int(np.searchsorted(values, values[half - 1], "right"))
+        near = below if below > 0 and (above == n or half - below <= above - half) else above
+        left[node], middle = len(start), a + near
+        start += [a, middle]
+        end += [middle, b]
+        left += [0, 0]
+        parent += [node, node]
+    return order, *(np.array(one, np.int64) for one in (start, end, left, parent))
 
 
-@kernel
 def bound_nodes(start, end, left, rows, bits):
     """Least and greatest values (m, p) of the rows of each node, and their classes (m,)."""
     m, p = len(start), rows.shape[1]
     low, high = np.empty((m, p), rows.dtype), np.empty((m, p), rows.dtype)
     found = np.zeros(m, np.int64)
-    for node in range(m - 1, -1, -1):
-        if left[node]:
-            one, two = left[node], left[node] + 1
-            found[node] = found[one] | found[two]
-            for c in range(p):
-                low[node, c] = min(low[one, c], low[two, c])
-                high[node, c] = max(high[one, c], high[two, c])
-            continue
-        low[node], high[node] = rows[start[node]], rows[start[node]]
-        for k in range(start[node], end[node]):
-            found[node] |= bits[k]
-            for c in range(p):
-                low[node, c] = min(low[node, c], rows[k, c])
-                high[node, c] = max(high[node, c], rows[k, c])
+    leaves = np.flatnonzero(left == 0)
+    leaves = leaves[np.argsort(start[leaves])]  # which have all rows, one after another
+    low[leaves] = np.minimum.reduceat(rows, start[leaves])
+    high[leaves] = np.maximum.reduceat(rows, start[leaves])
+    found[leaves] = np.bitwise_or.reduceat(bits, start[leaves])
+    for node in np.flatnonzero(left)[::-1]:  # children come later
+        one, two = left[node], left[node] + 1
+        np.minimum(low[one], low[two], out=low[node])
+        np.maximum(high[one], high[two], out=high[node])
+        found[node] = found[one] | found[two]
     return low, high, found
 
 

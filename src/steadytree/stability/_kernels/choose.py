@@ -72,7 +72,8 @@ def score_thresholds(counts, totals, sum_both, splits, score, min_leaf, below, s
     have none.
     """
     n_classes, reached = counts.shape[1], 0
-    below[:] = 0.0
+    for class_ in range(n_classes):
+        below[class_] = 0.0
     for split in range(splits.shape[0]):
         is_same = split > 0
         for bin_ in range(reached, splits[split] + 1):
@@ -93,6 +94,14 @@ def score_thresholds(counts, totals, sum_both, splits, score, min_leaf, below, s
 
 
 @kernel
+def add_bins(counts, n_bins, totals):
+    """Add the first bins (n_bins, n_classes) to totals (n_classes,)."""
+    for class_ in range(counts.shape[1]):
+        for bin_ in range(n_bins):
+            totals[class_] += counts[bin_, class_]
+
+
+@kernel
 def score_splits(counts, table, score, min_leaf, scores):
     """Fill scores (n_rules,) for one node from its counts (n_bins, n_classes).
 
@@ -104,8 +113,8 @@ def score_splits(counts, table, score, min_leaf, scores):
     split_by_value = table.by_value
     totals, below = np.zeros(n_classes), np.zeros(n_classes)
     sum_both = 0.0
-    for class_ in range(n_classes):  # any feature's bins hold all rows
-        totals[class_] = counts[: table.bin_offsets[1], class_].sum()
+    add_bins(counts, table.bin_offsets[1], totals)  # any feature's bins hold all rows
+    for class_ in range(n_classes):
         sum_both = add_class(sum_both, totals[class_], score)
     for feature in range(table.bin_sizes.shape[0]):
         start, size = table.bin_offsets[feature], table.bin_sizes[feature]
@@ -117,7 +126,8 @@ def score_splits(counts, table, score, min_leaf, scores):
                 min_leaf, below, scores[first:last],
             )  # fmt: skip
             continue
-        below[:] = 0.0
+        for class_ in range(n_classes):
+            below[class_] = 0.0
         for split in range(first, last):
             bin_index = split_bin[split]
             n_left, n_right, sum_left, sum_right = 0.0, 0.0, 0.0, 0.0
@@ -186,7 +196,8 @@ def pick_and_note(scores, table, sharpness, node_bits, noted):
 
     The number is UNKNOWN where it was not needed to find the winner. Empty arrays are not filled.
     """
-    noted[0][:] = UNKNOWN
+    for split in range(noted[0].shape[0]):
+        noted[0][split] = UNKNOWN
     leader = 0
     for split in range(scores.shape[0]):
         leader = split if scores[split] > scores[leader] else leader
@@ -286,28 +297,37 @@ def sample_split(scores, table, sampling, position):
     return pick_split(scores, table, sampling.sharpness, node_bits)
 
 
-@kernel
 def choose_splits(counts, positions, table, sampling):
     """Return split, threshold and all scores of every open node.
 
     counts (n_nodes, n_bins, n_classes); positions (n_nodes,) are indices in the full binary tree.
     A node of one class gets split -1 and scores of -1.
     """
+    splits, thresholds, scores = pick_splits(counts, positions, table, sampling)
+    if sampling.coupling == REJECTION and sampling.sharpness > 0.0:  # compiled where it is used
+        for node, position in enumerate(positions):
+            chosen = sample_split(scores[node], table, sampling, position)
+            splits[node], thresholds[node] = chosen
+    return splits, thresholds, scores
+
+
+@kernel
+def pick_splits(counts, positions, table, sampling):
+    """As `choose_splits`, by Gumbel noise."""
     n_nodes = counts.shape[0]
-    splits = np.full(n_nodes, -1, dtype=np.int64)
-    thresholds = np.full(n_nodes, -1, dtype=np.int64)
+    splits, thresholds = np.full((2, n_nodes), -1)
     scores = np.full((n_nodes, table.feature.shape[0]), -1.0)
     for node in range(n_nodes):
         n_observed = 0
         for class_ in range(counts.shape[2]):
             total = 0.0
-            for bin_ in range(table.bin_offsets[0], table.bin_offsets[1]):
+            for bin_ in range(table.bin_offsets[1]):
                 total += counts[node, bin_, class_]
             n_observed += total > 0
         if n_observed < 2:
             continue
         score_splits(counts[node], table, sampling.score, sampling.min_leaf, scores[node])
-        splits[node], thresholds[node] = sample_split(
-            scores[node], table, sampling, positions[node]
-        )
+        node_bits = hash_node(sampling.seed, positions[node])
+        picked = pick_split(scores[node], table, sampling.sharpness, node_bits)
+        splits[node], thresholds[node] = picked
     return splits, thresholds, scores

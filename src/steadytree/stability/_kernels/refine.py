@@ -1,14 +1,14 @@
-"""Kernels that choose the splits of a small tree anew, each beside the others."""
+"""Splits of a small tree chosen anew, each beside the others: numpy on compiled sums by bin."""
 
 import numpy as np
 
-from steadytree._base.jit import kernel
 from steadytree.stability._kernels.small_tree import (
-    MOST_BINS,
     bin_orders,
+    find_small_leaves,
     first_bins,
     is_in,
-    roundest_split,
+    roundest_splits,
+    weigh_bins,
 )
 from steadytree.stability._kernels.steady import GROUPED, TIE
 
@@ -17,7 +17,6 @@ KEEP, KEEP_COLUMN = 0.02, 0.2
 N_ROUNDS = 3
 
 
-@kernel
 def refine_small(
     binned,
     targets,
@@ -40,165 +39,113 @@ def refine_small(
     than `least`. Nodes and columns with a direction stay out. Returns column and bins.
     """
     feature, bins = feature.copy(), bins.copy()
-    means, mass = leaf_means(binned, targets, weights, feature, bins, left)
+    rows, known = (binned, targets, weights), (n_bins, kinds, directions, roundness)
+    leaves, means, _ = leaf_means(*rows, feature, bins, left)
+    n_moves, tried_at = 0, np.full(len(left), -1)
     for _ in range(N_ROUNDS):
         moved = False
-        for node in range(left.shape[0]):
-            if left[node] < 0 or directions[feature[node]]:
+        for node in np.flatnonzero(left >= 0):
+            if directions[feature[node]] or tried_at[node] == n_moves:  # nothing changed since
                 continue
-            losses, heavy = side_losses(binned, targets, weights, feature, bins, left, means, node)
-            column, chosen = ask_anew(
-                losses,
-                heavy,
-                n_bins,
-                kinds,
-                directions,
-                roundness,
-                feature[node],
-                bins[node],
-                least,
-                coarse,
-            )
-            if column == feature[node] and chosen == bins[node]:
-                continue
+            tried_at[node] = n_moves
+            tree = feature, bins, left
+            losses, heavy = side_losses(*rows, *tree, leaves, means, node, int(n_bins.max()))
             before = feature[node], bins[node]
-            feature[node], bins[node] = column, chosen
-            new_means, mass = leaf_means(binned, targets, weights, feature, bins, left)
-            if smallest_leaf(mass, left) < least:
+            feature[node], bins[node] = ask_anew(losses, heavy, *known, *before, least, coarse)
+            if before == (feature[node], bins[node]):
+                continue
+            new_leaves, new_means, mass = leaf_means(*rows, feature, bins, left)
+            if mass[left < 0].min() < least:
                 feature[node], bins[node] = before
             else:
-                means, moved = new_means, True
+                leaves, means, moved = new_leaves, new_means, True
+                n_moves += 1
         if not moved:
             break
     return feature, bins
 
 
-@kernel
-def smallest_leaf(mass, left):
-    """Least weight of a leaf."""
-    least = np.inf
-    for node in range(left.shape[0]):
-        if left[node] < 0:
-            least = min(least, mass[node])
-    return least
-
-
-@kernel
 def leaf_means(binned, targets, weights, feature, bins, left):
-    """Mean targets and weight of each leaf's rows; 0 at other nodes."""
-    means, mass = np.zeros((left.shape[0], targets.shape[1])), np.zeros(left.shape[0])
-    for row in range(binned.shape[0]):
-        leaf = walk_from(0, binned[row], feature, bins, left)
-        mass[leaf] += weights[row]
-        for k in range(targets.shape[1]):
-            means[leaf, k] += weights[row] * targets[row, k]
-    for node in range(left.shape[0]):
-        for k in range(targets.shape[1]):
-            means[node, k] /= mass[node] if mass[node] > 0.0 else 1.0
-    return means, mass
+    """Leaf of each row; mean targets and weight of each leaf's rows, 0 at other nodes."""
+    leaves = find_small_leaves(binned, feature, bins, left, 0)
+    mass = np.bincount(leaves, weights, len(left))
+    sums = [np.bincount(leaves, weights * own, len(left)) for own in targets.T]
+    return leaves, np.column_stack(sums) / np.where(mass > 0.0, mass, 1.0)[:, None], mass
 
 
-@kernel
-def walk_from(node, row, feature, bins, left):
-    """Leaf below a node that a row of bins falls in."""
-    while left[node] >= 0:
-        node = left[node] + (not is_in(bins[node], row[feature[node]]))
-    return node
-
-
-@kernel
-def side_losses(binned, targets, weights, feature, bins, left, means, node):
+def side_losses(binned, targets, weights, feature, bins, left, leaves, means, node, n_bins):
     """Squared error on the left less that on the right, and weight, by column and bin.
 
     Of the rows at a node.
     """
-    losses = np.zeros((binned.shape[1], MOST_BINS))
-    heavy = np.zeros((binned.shape[1], MOST_BINS))
-    for row in range(binned.shape[0]):
-        at = 0
-        while at < node and left[at] >= 0:  # children come later
-            at = left[at] + (not is_in(bins[at], binned[row, feature[at]]))
-        if at != node or weights[row] == 0.0:
-            continue
-        one = walk_from(left[node], binned[row], feature, bins, left)
-        other = walk_from(left[node] + 1, binned[row], feature, bins, left)
-        loss = 0.0
-        for k in range(targets.shape[1]):
-            loss += (targets[row, k] - means[one, k]) ** 2 - (
-                targets[row, k] - means[other, k]
-            ) ** 2
-        for column in range(binned.shape[1]):
-            losses[column, binned[row, column]] += weights[row] * loss
-            heavy[column, binned[row, column]] += weights[row]
-    return losses, heavy
+    below = np.zeros(len(left), bool)
+    below[node] = True
+    for parent in np.flatnonzero(left >= 0):  # children come later
+        below[left[parent] : left[parent] + 2] |= below[parent]
+    here = np.flatnonzero(below[leaves] & (weights > 0))
+    one = find_small_leaves(binned, feature, bins, left, left[node], here)
+    other = find_small_leaves(binned, feature, bins, left, left[node] + 1, here)
+    loss, own = np.zeros(len(here)), targets[here]
+    for k in range(targets.shape[1]):
+        loss += (own[:, k] - means[one, k]) ** 2 - (own[:, k] - means[other, k]) ** 2
+    loss_of = np.empty((len(targets), 1))
+    loss_of[here, 0] = loss
+    heavy, losses = weigh_bins(binned, loss_of, weights, here, n_bins)
+    return losses[0], heavy
 
 
-@kernel
 def ask_anew(losses, heavy, n_bins, kinds, directions, roundness, own, bins, least, coarse):
     """(column, bins that go left) of a node's better split, or of the one it has.
 
     Sending bins left costs their losses; all rows on the cheaper side is what a split of no
     worth would cost.
     """
-    total, alone, now = 0.0, 0.0, 0.0
-    for bin_ in range(MOST_BINS):
-        total += heavy[own, bin_]
-        alone += losses[own, bin_]
-        if is_in(bins, bin_):
-            now += losses[own, bin_]
-    alone = min(alone, 0.0)
-    worth = max(alone - now, 0.0)
-    best, column, chosen = now, own, bins
-    for turn in range(-1, losses.shape[0]):
-        tried = own if turn < 0 else turn  # its own column first
-        if turn == own or directions[tried]:
-            continue
-        cost, found = 0.0, np.uint64(0)
+    bins_there = np.arange(losses.shape[1])
+    total, alone = heavy[own].cumsum()[-1], min(losses[own].cumsum()[-1], 0.0)
+    best = np.where(is_in(bins, bins_there), losses[own], 0.0).cumsum()[-1]
+    worth = max(alone - best, 0.0)
+    column, chosen, ordered = own, bins, np.where(kinds == GROUPED, 0, kinds)
+    columns, orders = bin_orders(heavy, heavy[None], n_bins, ordered, total)
+    saved = split_savings(losses, heavy, columns, orders, n_bins, alone, least, total)
+    saved, positions = roundest_splits(saved, columns, orders, roundness, np.array(coarse))
+    bits_of = first_bins(orders, positions)
+    costs, found = np.zeros(len(kinds)), np.zeros(len(kinds), np.uint64)
+    for turn, tried in enumerate(columns):
+        if saved[turn] > 0.0 and alone - saved[turn] < costs[tried] - TIE * total:
+            costs[tried], found[tried] = alone - saved[turn], bits_of[turn]
+    for tried in (own, *range(len(kinds))):  # its own column first
         if kinds[tried] == GROUPED:
             kept = KEEP * worth if tried == own else -1.0
-            cost, found = part_groups(
-                losses[tried, : n_bins[tried]], heavy[tried], bins, kept, least
+            part = slice(0, n_bins[tried])
+            costs[tried], found[tried] = part_groups(
+                losses[tried, part], heavy[tried, part], bins, kept, least
             )
-        else:
-            orders, n_orders = bin_orders(heavy[tried, : n_bins[tried]], heavy, kinds[tried], total)
-            for side in range(n_orders):
-                falls = split_savings(
-                    losses[tried], heavy[tried], orders[side], alone, least, total
-                )
-                saved, position = roundest_split(falls, orders[side], roundness[tried], coarse)
-                if saved > 0.0 and alone - saved < cost - TIE * total:
-                    cost, found = alone - saved, first_bins(orders[side], position)
         must = KEEP if tried == own else KEEP_COLUMN
-        if found and cost < best - must * worth - TIE * total:
-            best, column, chosen = cost, tried, found
+        better = costs[tried] < best - must * worth - TIE * total
+        if found[tried] and better and not directions[tried]:
+            best, column, chosen = costs[tried], tried, found[tried]
     return column, chosen
 
 
-@kernel
 def part_groups(losses, heavy, bins, kept, least):
     """(cost, bins) of sending each category where it costs less; those that matter little stay."""
-    cost, passed, rest, found = 0.0, 0.0, 0.0, np.uint64(0)
-    for bin_ in range(losses.shape[0]):
-        stays = abs(losses[bin_]) <= kept
-        if is_in(bins, bin_) if stays else losses[bin_] < 0.0:
-            found |= np.uint64(1) << np.uint64(bin_)
-            cost += losses[bin_]
-            passed += heavy[bin_]
-        else:
-            rest += heavy[bin_]
+    bins_there = np.arange(len(losses))
+    goes = np.where(np.abs(losses) <= kept, is_in(bins, bins_there), losses < 0.0)
+    passed, rest = (np.where(side, heavy, 0.0).cumsum()[-1] for side in (goes, ~goes))
     if passed < least or rest < least:
         return 0.0, np.uint64(0)
-    return cost, found
+    bits = np.uint64(sum(1 << code for code in bins_there[goes].tolist()))
+    return np.where(goes, losses, 0.0).cumsum()[-1], bits
 
 
-@kernel
-def split_savings(losses, heavy, order, alone, least, total):
-    """What the split after each bin saves beside `alone`; 0 where a side is too small."""
-    saved, cost, passed = np.zeros(order.shape[0]), 0.0, 0.0
-    for position in range(order.shape[0] - 1):
-        bin_ = order[position]
-        cost += losses[bin_]
-        passed += heavy[bin_]
-        if heavy[bin_] > 0.0 and passed >= least and total - passed >= least:
-            saved[position] = alone - cost if alone - cost > TIE * total else 0.0
-    return saved
+def split_savings(losses, heavy, columns, orders, n_bins, alone, least, total):
+    """What the split after each bin of orders (m, bins) saves beside `alone`.
+
+    0 where a side is too small.
+    """
+    mass = np.take_along_axis(heavy[columns], orders, 1)
+    passed = mass.cumsum(axis=1)
+    saved = alone - np.take_along_axis(losses[columns], orders, 1).cumsum(axis=1)
+    fits = (mass > 0.0) & (np.arange(mass.shape[1]) < n_bins[columns, None] - 1)
+    fits &= (passed >= least) & (total - passed >= least) & (saved > TIE * total)
+    return np.where(fits, saved, 0.0)

@@ -6,7 +6,7 @@ Every draw is a hash of a row's content or of a node's path, never of a row's po
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.models._kernels import hash_feature, uniform_at
+from steadytree.models._kernels import hash_all, hash_feature, uniform_all, uniform_at
 
 ORDERED, WITH_MISSING, GROUPED = 0, 1, 2  # kinds of columns; missing is the last bin
 PART = 16.0  # exp(-PART) is far from underflow
@@ -17,23 +17,20 @@ FEW = 16  # rows up to which their bins are listed one by one
 HIGH, MIDDLE, LOW_BITS = np.uint64(32), np.uint64(16), np.uint64(0xFFFF)  # parts of a packed node
 
 
-@kernel
 def hash_rows(bits):
     """64 bits for each row of 64-bit words (n, m)."""
-    hashes = np.empty(bits.shape[0], np.uint64)
-    for row in range(bits.shape[0]):
-        value = np.uint64(0)
-        for word in range(bits.shape[1]):
-            value = hash_feature(value, bits[row, word])
-        hashes[row] = value
+    hashes = np.zeros(len(bits), np.uint64)
+    for words in bits.T:
+        hashes = hash_all(hashes, words)
     return hashes
 
 
 @kernel
 def sample_poisson(bits, mean):
     """A Poisson number by inversion, as the sum of parts whose means are at most PART."""
-    n_parts = max(1, int(np.ceil(mean / PART)))
-    sampled = 0
+    n_parts, sampled = 1, 0
+    while n_parts * PART < mean:
+        n_parts += 1
     for part in range(n_parts):
         chance = np.exp(-mean / n_parts)
         u, reached, count = uniform_at(bits, part), chance, 0
@@ -45,16 +42,21 @@ def sample_poisson(bits, mean):
     return sampled
 
 
-@kernel
 def sample_bag(hashes, means, bits):
     """How often each row is in a tree's bag."""
-    counts = np.empty(hashes.shape[0], np.int64)
-    for row in range(hashes.shape[0]):
-        counts[row] = sample_poisson(hash_feature(bits, hashes[row]), means[row])
+    counts = np.empty(len(hashes), np.int64)
+    fill_bag(hashes, means, bits, counts)
     return counts
 
 
+# arrays are made outside of loops: each kind of them is compiled apart
 @kernel
+def fill_bag(hashes, means, bits, counts):
+    """As `sample_bag`, into counts (n,)."""
+    for row in range(hashes.shape[0]):
+        counts[row] = sample_poisson(hash_feature(bits, hashes[row]), means[row])
+
+
 def grow_deep(columns_of, sums_of, mass_of, n_tried, bits):
     """A tree grown until its leaves are pure, on the squared error of targets.
 
@@ -63,12 +65,22 @@ def grow_deep(columns_of, sums_of, mass_of, n_tried, bits):
     path. Returns column, last bin that goes left, left child (the right one follows; -1 at leaves)
     and value.
     """
+    most, n_targets = max(2 * columns_of.shape[1] - 1, 1), len(sums_of)
+    nodes, value = np.full((7, most), -1), np.zeros((most, n_targets))
+    lists = np.zeros((4, max(*columns_of.shape, N_BINS)), np.int64)
+    work = np.zeros((n_targets + 2, N_BINS))
+    given = columns_of, sums_of, mass_of, n_tried, bits
+    n_nodes = fill_deep(*given, nodes, value, lists, work)
+    return nodes[0, :n_nodes], nodes[1, :n_nodes], nodes[2, :n_nodes], value[:n_nodes]
+
+
+@kernel
+def fill_deep(columns_of, sums_of, mass_of, n_tried, bits, nodes, value, lists, work):
+    """As `grow_deep`, into nodes (7, most) of -1 and value (most, k); how many nodes there are."""
     n_columns, n_rows = columns_of.shape
-    n_targets, most = sums_of.shape[0], max(2 * n_rows - 1, 1)
-    nodes = np.full((7, most), -1)  # one array, as each kind of array is compiled apart
-    feature, last_left, left, first, last, path, waiting = nodes
-    rows, spare, columns, used = np.full((4, max(n_rows, n_columns, N_BINS)), 0)
-    value, work = np.zeros((most, n_targets)), np.zeros((n_targets + 2, N_BINS))
+    feature, last_left, left, first = nodes[0], nodes[1], nodes[2], nodes[3]
+    last, path, waiting = nodes[4], nodes[5], nodes[6]
+    rows, spare, columns, used = lists[0], lists[1], lists[2], lists[3]
     mass, gains, sums = work[0], work[1], work[2:]
     for row in range(n_rows):
         rows[row] = row
@@ -84,7 +96,8 @@ def grow_deep(columns_of, sums_of, mass_of, n_tried, bits):
         for turn in range(n_columns):
             columns[turn] = turn
         for turn in range(n_columns):
-            position = turn + np.int64(uniform_at(path[node], turn) * (n_columns - turn))
+            u = uniform_at(np.uint64(path[node]), turn)
+            position = turn + np.int64(u * (n_columns - turn))
             columns[turn], columns[position] = columns[position], columns[turn]
             column = columns[turn]
             n_used = add_bins(columns_of, column, mass_of, sums_of, here, mass, sums, used)
@@ -105,10 +118,11 @@ def grow_deep(columns_of, sums_of, mass_of, n_tried, bits):
             child = n_nodes + side
             first[child] = middle if side else first[node]
             last[child] = last[node] if side else middle
-            path[child], last_left[child] = np.int64(hash_feature(path[node], side)), 0
+            bits = hash_feature(np.uint64(path[node]), np.uint64(side))
+            path[child], last_left[child] = np.int64(bits), 0
             waiting[n_waiting + side] = child
         n_waiting, n_nodes = n_waiting + 2, n_nodes + 2
-    return feature[:n_nodes], last_left[:n_nodes], left[:n_nodes], value[:n_nodes]
+    return n_nodes
 
 
 @kernel
@@ -211,16 +225,23 @@ def part_rows(column, last_left, here, spare):
     return n_left
 
 
-@kernel
 def find_deep_leaves(binned, feature, last_left, left):
     """Leaf of each row in a tree of `grow_deep`."""
-    nodes, n_rows = pack_nodes(feature, last_left, left), binned.shape[0]
-    leaves = np.zeros(n_rows, np.int64)
-    moving, at = np.empty(TOGETHER, np.uint64), np.empty(TOGETHER, np.uint64)
+    leaves = np.zeros(len(binned), np.int64)
+    walk_together(
+        binned, pack_nodes(feature, last_left, left), leaves, np.empty((2, TOGETHER), np.uint64)
+    )
+    return leaves
+
+
+@kernel
+def walk_together(binned, nodes, leaves, work):
+    """Fill leaves (n,) with the leaf of each row; nodes are those of `pack_nodes`."""
+    n_rows, moving, at = binned.shape[0], work[0], work[1]
     # rows take a step in turn, so that the processor need not wait for each to arrive; those that
     # stand still drop out
     for start in range(0, n_rows, TOGETHER):
-        n_moving = min(TOGETHER, n_rows - start)
+        n_moving = TOGETHER if n_rows - start > TOGETHER else n_rows - start
         for position in range(n_moving):
             moving[position], at[position] = start + position, 0
         while n_moving:
@@ -234,36 +255,26 @@ def find_deep_leaves(binned, feature, last_left, left):
                 moving[n_left], at[n_left] = row, to
                 n_left += np.uint64(to != node)
             n_moving = np.int64(n_left)
-    return leaves
 
 
-@kernel
 def pack_nodes(feature, last_left, left):
     """A node in one word: left child, last bin that goes left, column. A leaf leads to itself."""
-    nodes = np.empty(left.shape[0], np.uint64)
-    for node in range(left.shape[0]):
-        to, last, column = left[node], last_left[node], feature[node]
-        if to < 0:
-            to, last, column = node, np.int64(LOW_BITS), np.int64(0)
-        nodes[node] = np.uint64(to) << HIGH | np.uint64(last) << MIDDLE | np.uint64(column)
-    return nodes
+    inner = left >= 0
+    to = np.where(inner, left, np.arange(len(left))).astype(np.uint64)
+    last = np.where(inner, last_left, np.int64(LOW_BITS)).astype(np.uint64)
+    return to << HIGH | last << MIDDLE | np.where(inner, feature, 0).astype(np.uint64)
 
 
-@kernel
 def swap_values(binned, hashes, n_copies, rate, quantiles, seed):
     """Copies of each row (n * n_copies, d), values swapped at a rate for draws from their column.
 
     `quantiles` (d, m) are bins at equal steps of a column's distribution.
     """
-    n_rows, n_columns = binned.shape
-    swapped = np.empty((n_rows * n_copies, n_columns), binned.dtype)
-    for row in range(n_rows):
-        for copy in range(n_copies):
-            bits = hash_feature(hash_feature(hashes[row], seed), copy)
-            for column in range(n_columns):
-                bin_ = binned[row, column]
-                if uniform_at(bits, 2 * column) < rate:
-                    position = uniform_at(bits, 2 * column + 1) * quantiles.shape[1]
-                    bin_ = quantiles[column, int(position)]
-                swapped[row * n_copies + copy, column] = bin_
+    swapped = np.repeat(binned, n_copies, axis=0)
+    copies = np.arange(n_copies, dtype=np.uint64)
+    bits = hash_all(hash_all(hashes, np.array([seed], np.uint64))[:, None], copies).ravel()
+    for column, own in enumerate(quantiles):
+        chosen = np.flatnonzero(uniform_all(bits, 2 * column) < rate)
+        positions = uniform_all(bits[chosen], 2 * column + 1) * len(own)
+        swapped[chosen, column] = own[positions.astype(np.int64)]
     return swapped
