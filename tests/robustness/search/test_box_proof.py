@@ -37,7 +37,7 @@ def test_no_tree_is_above_the_bound(depth):
         table = twins.random_boxes(np.random.default_rng(seed), n=7, n_classes=2)
         problem = BoxProblem(None, (), table, None, None, 0.0)
         most, steps = best_of_depth(table, depth), []
-        proof = BoxProof(problem, depth, problem.total, lambda steps=steps: steps.append(1))
+        proof = BoxProof(problem, depth, problem.total, steps.append)
         leaf = np.bincount(table.label, table.weight).max()
         bounds = [proof.bound]
         while proof.lower(float(most)):

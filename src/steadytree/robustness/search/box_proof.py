@@ -5,28 +5,41 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels import box_bounds, boxes
+from steadytree.robustness._kernels import box_bounds, box_splits, boxes
 from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
-from steadytree.robustness._kernels.boxes import LABEL, ROUNDING
+from steadytree.robustness._kernels.box_splits import ROUNDING, BoxTable
+from steadytree.robustness._kernels.boxes import LABEL
 from steadytree.robustness.search.boxes import BoxProblem, empty_tree, rows_of
 from steadytree.robustness.search.problem import Floats
 
 STEP_WORK = 10_000_000  # values looked at in one step; limits of time are checked between steps
 ROOM = 0.1  # share of the gap by which the bounds of two sides may be too high at first
+FIRST_ROOM = 0.005  # of trees over all rows that have one level less, by a share of the bound
 MOST_VISITS = 5  # of a root: each has half the room of the one before, and more rounds
 STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
+
+
+def first_bounds(table: BoxTable, weight: Floats, most: float, bound: float) -> tuple[Floats, Floats]:
+    """Bounds of each root, and (2, n_roots) of its sides, where rows on both count half on each.
+
+    `bound` holds for all trees, `most` for all that have one level less: over all rows, hence over
+    any of them.
+    """
+    sides = np.minimum(box_bounds.side_weights(table, weight), most)
+    return np.minimum(bound, sides.sum(axis=0) - table.penalty), sides
 
 
 class BoxProof:
     """Bounds of trees by their root; `begin_step` is called before every piece of work."""
 
     def __init__(
-        self, problem: BoxProblem, depth: int, bound: float, begin_step: Callable[[], None]
+        self, problem: BoxProblem, depth: int, bound: float, begin_step: Callable[[str], None]
     ) -> None:
         self.problem, self.table, self.depth = problem, problem.table, depth
         self.begin_step = begin_step
-        self.near = np.full(problem.n_splits, bound)  # of each root, as far as known
-        self.sides = box_bounds.side_weights(self.table, self.table.weight)
+        most = self._least_upper(self.table.weight, depth - 1, FIRST_ROOM * bound, 1)[0]
+        # of each root, as far as known
+        self.near, self.sides = first_bounds(self.table, self.table.weight, most, bound)
         self.visits = np.zeros(problem.n_splits, np.int64)
         self.ends = np.cumsum(self.table.n_thresholds)
         self.settled = -np.inf  # the largest bound that cannot be lowered
@@ -91,26 +104,27 @@ class BoxProof:
         rows, kept = np.flatnonzero(weight > 0.0), np.zeros(len(weight), bool)
         if len(rows) == 0:
             return 0.0, kept
-        self.begin_step()
+        self.begin_step("side")
         table, tree = rows_of(self.table, rows, weight), empty_tree(2)
-        stump, *split = box_bounds.one_level(table, table.weight, 0)
+        stump, *split = box_splits.one_level(table, table.weight, 0)
         tree[1, LABEL] = split[2]
         if split[0] >= 0:
             boxes.put_stump(tree, 1, *split)
-        near = np.full(self.problem.n_splits, float(weight.sum()))
-        levels = np.array([stump, -np.inf])
+        levels, total = np.array([stump, -np.inf]), float(weight.sum())
         if depth == 2:
-            levels[1], sides = stump, box_bounds.side_weights(table, table.weight)
+            levels[1] = stump
+            near, sides = first_bounds(table, table.weight, stump, total)
             given = table, table.weight, near, sides, levels, room, min(rounds, EXACT_ROUNDS - 1)
             work, resume = STEP_WORK, np.zeros(2, np.int64)
             while work >= STEP_WORK:
-                self.begin_step()
+                self.begin_step("two levels of a side")
                 work = box_bounds.two_levels(*given, 0.0, STEP_WORK, resume, tree)
             marks = np.zeros((2, len(tree), len(rows)), bool)
             boxes.mark_rows(table, tree, marks[0], marks[1])
             kept[rows] = marks[0, 1]
         else:
-            sides = box_bounds.side_weights(self.table, weight)
+            most = self._least_upper(weight, depth - 1, room / 2, 1)[0]
+            near, sides = first_bounds(self.table, weight, most, total)
             while near.max() > max(levels[0], levels[1]) + room + ROUNDING:
                 pick = int(box_bounds.widest_top(near))
                 bound = self._settle(pick, (near, sides, weight), depth, room / 2, rounds)
