@@ -14,12 +14,14 @@ from steadytree.robustness.search.problem import Floats
 
 STEP_WORK = 10_000_000  # values looked at in one step; limits of time are checked between steps
 ROOM = 0.1  # share of the gap by which the bounds of two sides may be too high at first
-FIRST_ROOM = 0.005  # of trees over all rows that have one level less, by a share of the bound
+FIRST_ROOM = 0.005  # of trees of two levels over all rows, as a share of the bound
 MOST_VISITS = 5  # of a root: each has half the room of the one before, and more rounds
 STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
 
 
-def first_bounds(table: BoxTable, weight: Floats, most: float, bound: float) -> tuple[Floats, Floats]:
+def first_bounds(
+    table: BoxTable, weight: Floats, most: float, bound: float
+) -> tuple[Floats, Floats]:
     """Bounds of each root, and (2, n_roots) of its sides, where rows on both count half on each.
 
     `bound` holds for all trees, `most` for all that have one level less: over all rows, hence over
@@ -37,11 +39,12 @@ class BoxProof:
     ) -> None:
         self.problem, self.table, self.depth = problem, problem.table, depth
         self.begin_step = begin_step
-        most = self._least_upper(self.table.weight, depth - 1, FIRST_ROOM * bound, 1)[0]
+        self.ends = np.cumsum(self.table.n_thresholds)
+        self.visits = np.zeros(problem.n_splits, np.int64)
+        room = (FIRST_ROOM if depth == 3 else ROOM) * bound  # of three levels all takes long
+        most = self._least_upper(self.table.weight, depth - 1, room, 1)[0]
         # of each root, as far as known
         self.near, self.sides = first_bounds(self.table, self.table.weight, most, bound)
-        self.visits = np.zeros(problem.n_splits, np.int64)
-        self.ends = np.cumsum(self.table.n_thresholds)
         self.settled = -np.inf  # the largest bound that cannot be lowered
 
     @property
