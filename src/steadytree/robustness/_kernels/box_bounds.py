@@ -63,9 +63,9 @@ def pair_bound(table, weight, whole, column, index, goal, rounds, share):
     A row that can be on both sides is kept only where both stumps keep it, so its weight may be
     shared between the sides in any way: each gives a bound, and some rounds of subgradient steps
     look for one that gives a low bound; it is left in share (n,). whole is `all_sums` of the
-    weights. Ends once the bound is at most `goal`. Returns bound, value, the stumps, the rounds, and the bound of each side at half shares.
-    With fewer than EXACT_ROUNDS no pair is looked for: the value is -inf, the stumps are those that
-    give the bound.
+    weights. Ends once the bound is at most `goal`. Returns bound, value, the stumps, the rounds,
+    and the bound of each side at half shares. With fewer than EXACT_ROUNDS no pair is looked for:
+    the value is -inf, the stumps are those that give the bound.
     """
     n, bound, value, halves = table.label.shape[0], np.inf, -np.inf, (np.inf, np.inf)
     left, right = sides_of(table, column, index)
