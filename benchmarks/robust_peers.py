@@ -26,8 +26,11 @@ from environment import python_for
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "studies/robust_real"))
 
-import robust_search as shared  # noqa: E402
 import run as real  # noqa: E402
+
+sys.path.pop(0)  # another study has a module of that name
+
+import robust_search as shared  # noqa: E402
 
 from steadytree import RobustTreeClassifier, certify  # noqa: E402
 
