@@ -22,6 +22,8 @@ def keeps(node, X, y, radius):
 
 
 def main():
+    few = np.linspace(0.0, 1.0, 8).reshape(-1, 1)  # compiles, which is left out
+    GrootTreeClassifier(max_depth=2, attack_model=[0.1]).fit(few, (few[:, 0] > 0.5).astype(int))
     for job in json.loads(pathlib.Path(sys.argv[1]).read_text("utf-8")):
         data = np.load(job["file"])
         X, y = data["X"], data["y"]

@@ -67,3 +67,45 @@ def test_half_of_a_limit_is_spent_of_the_whole():
     assert [half.spend() for _ in range(4)] == ["", "", "", "node limit"]
     assert [whole.spend() for _ in range(5)] == ["", "", "", "", "node limit"]
     assert Limit().half().spend() == ""
+
+
+def test_a_step_that_would_end_too_late_is_not_begun():
+    clock = ToldClock()
+    limit = Limit(10.0, clock=clock)
+    assert limit.spend("long") == ""
+    clock.sleep(4.0)
+    assert limit.spend("short") == ""  # nothing is known of it
+    clock.sleep(1.0)
+    assert limit.spend("long") == ""  # 5 are left, 4 were needed
+    clock.sleep(2.0)
+    assert limit.spend("long") == "", "2.8 of 3: what was long once is not forgotten at once"
+    clock.sleep(1.0)
+    assert limit.spend("short") == ""  # 2 are left, 1 was needed
+    assert limit.spend("long") == "", "1.96 of 2"
+    clock.sleep(0.5)
+    assert limit.spend("long") == ""  # 1.5 are left, 1.37 needed
+    clock.sleep(0.25)
+    assert limit.spend("long") == ""  # 1.25 are left, .96 needed
+    clock.sleep(0.75)
+    assert limit.spend("long") == "time limit"  # .5 are left, .75 needed
+    assert limit.spend() == ""  # without a kind the time that is left alone counts
+
+
+def test_the_steps_of_a_thread_are_its_own():
+    clock = ToldClock()
+    limit = Limit(10.0, clock=clock)
+    with ThreadPoolExecutor(1) as pool:
+        assert limit.spend("here") == ""
+        assert pool.submit(limit.spend, "there").result() == ""
+        clock.sleep(6.0)
+        assert pool.submit(limit.spend, "here").result() == ""  # the one here has not ended
+        assert limit.spend("there") == "time limit"
+
+
+def test_time_that_does_not_count():
+    clock = ToldClock()
+    limit = Limit(3.0, clock=clock)
+    clock.sleep(1.0)
+    with limit.paused():
+        clock.sleep(100.0)
+    assert (limit.elapsed, limit.left) == (1.0, 2.0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steadytree.robustness._kernels import box_bounds, boxes
+from steadytree.robustness._kernels import box_bounds, box_splits, boxes
 from tests.robustness import reference_boxes as twins
 
 SEEDS = range(40)
@@ -17,7 +17,7 @@ def marks(nodes, table):
     return tuple(np.zeros((2, len(nodes), len(table.label)), bool))
 
 
-@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("n_groups", [2, 3, 5])
 def test_no_split_is_better(n_groups):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -25,7 +25,7 @@ def test_no_split_is_better(n_groups):
         rows = np.flatnonzero(rng.random(len(table.label)) < 0.8)
         weight, least = rng.integers(0, 4, len(table.label)) / 2, float(rng.integers(0, 3))
         given = table, rows, table.label, weight, n_groups, least, int(rng.integers(9))
-        value, *split, left, right = boxes.best_box_split(*given)
+        value, *split, left, right = box_splits.best_box_split(*given)
         assert value == twins.best_box_split(*given)
         assert (split[0] < 0) == (value == least)
         if split[0] >= 0:
@@ -37,10 +37,26 @@ def test_no_tree_of_one_split_is_better():
         rng = np.random.default_rng(seed)
         table = twins.random_boxes(rng)
         weight = rng.integers(0, 4, len(table.label)) / 2
-        value, *stump = box_bounds.one_level(table, weight, 0)
+        value, *stump = box_splits.one_level(table, weight, 0)
         assert value == pytest.approx(twins.one_level(table, weight, 0))
         own = table._replace(weight=weight)
         assert value == pytest.approx(twins.value_of(own, twins.stump_nodes(stump)))
+
+
+def test_stumps_of_two_parts_are_those_of_each():
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng)
+        weight = rng.integers(0, 4, len(table.label)) / 2
+        share = rng.integers(0, 3, len(weight)) / 2
+        own = np.array([weight * share, weight * (1 - share)])
+        whole = box_splits.all_sums(table, weight)
+        for part, (value, *stump) in zip(
+            own, box_splits.two_stumps(table, own, whole, seed), strict=True
+        ):
+            assert value == pytest.approx(twins.one_level(table, part, 0))
+            nodes = twins.stump_nodes(stump)
+            assert value == pytest.approx(twins.value_of(table._replace(weight=part), nodes))
 
 
 def test_greedy_trees():
@@ -156,7 +172,8 @@ def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
             assert twins.value_of(table, twins.pair_nodes(column, index, pair)) == pytest.approx(
                 most
             )
-            bound, low, _, _, halves = box_bounds.pair_bound(*given, -1e9, 12, share)
+            around = *given[:2], box_splits.all_sums(*given[:2]), *given[2:]
+            bound, low, _, _, halves = box_bounds.pair_bound(*around, -1e9, 12, share)
             assert bound <= sum(halves) - table.penalty + 1e-9
             assert low - 1e-9 <= most <= bound + 1e-6
 

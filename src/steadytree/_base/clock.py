@@ -6,6 +6,10 @@ Code that waits or keeps a deadline is given a clock, so that a test can pass it
 import math
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+FADING = 0.7  # of what a kind of step took at most, from one step of it to the next
 
 
 class Clock:
@@ -44,6 +48,8 @@ class Limit:
         self._start, self._spent = clock.now(), 0
         self._turn = threading.Lock()
         self._whole: Limit | None = None
+        self._took: dict[str, float] = {}  # seconds of the last steps, by kind
+        self._begun: dict[int, tuple[str, float]] = {}  # by thread: the step under way
 
     def half(self) -> "Limit":
         """A limit of half of what is left; what is spent of it is spent of the whole."""
@@ -62,12 +68,34 @@ class Limit:
         """Seconds that are left, at least 0."""
         return max(self._seconds - self.elapsed, 0.0)
 
-    def spend(self) -> str:
-        """Begin one more step; returns the limit that forbids it, or an empty text."""
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Seconds that do not count."""
+        before = self._clock.now()
+        yield
+        self._start += self._clock.now() - before
+
+    def spend(self, kind: str = "") -> str:
+        """Begin one more step; returns the limit that forbids it, or an empty text.
+
+        A step of a named kind is forbidden, too, where it would end after the limit if it took as
+        long as the last ones of its kind.
+        """
+        now = self._clock.now()
         with self._turn:
             if self._steps is not None and self._spent >= self._steps:
                 return "node limit"
             self._spent += 1
+            needed = self._next_of(kind, now)
         if self._whole is not None:
             self._whole.spend()
-        return "" if self.left > 0 else "time limit"
+        return "" if self._start + self._seconds - now > needed else "time limit"
+
+    def _next_of(self, kind: str, now: float) -> float:
+        """Seconds that a step of this kind will take, to go by the last ones; 0 if unknown."""
+        own = threading.get_ident()
+        last, start = self._begun.get(own, ("", now))
+        if last:
+            self._took[last] = max(now - start, FADING * self._took.get(last, 0.0))
+        self._begun[own] = kind, now
+        return self._took.get(kind, 0.0)

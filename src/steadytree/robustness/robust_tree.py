@@ -64,8 +64,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         With a budget. Shares ("5 %") and standard deviations are those of the training rows. By
         default nothing moves.
     time_limit : float, default=60
-        Seconds after which the best tree so far is kept; compiling, which takes a while once after
-        installation, does not count.
+        Seconds of a fit after which the best tree so far is kept; compiling, which takes a while
+        once after installation, does not count. No step is begun that would take longer, if it
+        takes as long as the last ones.
     regularisation : float or "auto", default=0
         R in [0, 1): maximises (1 - R) times the rows kept correct minus R times the splits. "auto"
         chooses it by cross-validation of the rows kept, for noise by row.
@@ -198,6 +199,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self : RobustTreeClassifier
         """
         self._validate()
+        limit = self._limit()
         data = with_class_weight(read_rows(self, X, y, sample_weight), self.class_weight)
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
         space = FeatureSpace.observe(data)
@@ -225,7 +227,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         reaches = self._reaches(moves, values, spending[0]) if in_boxes else None
         self.space_ = self._with_thresholds(space, moves, training, reaches)
         solve = self._solve_boxes if in_boxes else self._solve
-        outcome = solve(moves, training, spending)
+        outcome = solve(moves, training, spending, limit)
         self.objective_, self.bound_ = total - outcome.value, total - outcome.bound
         self.proven_, self.status_ = outcome.proven, outcome.reason
         self.is_shortest_ = outcome.shortest
@@ -234,14 +236,16 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.majority_ = float(np.bincount(labels, weights).max())
         return self
 
-    def _solve_boxes(self, moves: Moves, training: Training, spending: Spending) -> Outcome:
+    def _solve_boxes(
+        self, moves: Moves, training: Training, spending: Spending, limit: Limit
+    ) -> Outcome:
         """Search trees over rows in boxes; a proof over few splits is left to the exact search."""
         problem = BoxProblem.of(self.space_, moves, training, spending[0], spending[2])
         given = self._given()
         start = None if given is None else problem.nodes_of(given, self.classes_, self.max_depth)
         few = self.max_depth > 2 and problem.n_splits <= FEW_SPLITS
-        load_box_loops()
-        limit = self._limit()
+        with limit.paused():
+            load_box_loops()
         if self.regularisation == "auto":
             penalty = choose_penalty(problem, self.max_depth, limit.half(), self._seed())
             self.regularisation_ = penalty / (1.0 + penalty)
@@ -253,7 +257,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         form = search.space, search.splits, outcome.encoding
         self.tree_ = tree_of(*form, self.classes_, training)
         if few and not outcome.proven and outcome.reason == UNFINISHED:
-            return self._solve(moves, training, spending, self.tree_, outcome.bound, limit)
+            return self._solve(moves, training, spending, limit, self.tree_, outcome.bound)
         return outcome
 
     def _solve(
@@ -261,9 +265,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         moves: Moves,
         training: Training,
         spending: Spending,
+        limit: Limit,
         given: Tree | None = None,
         bound: float = 0.0,
-        limit: Limit | None = None,
     ) -> Outcome:
         """Search trees over the candidate splits, from a tree and a bound where these are known."""
         problem = Problem.of(self.space_, moves, *training, spending)
@@ -275,9 +279,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
             outcome = solve_mio(problem, depth, (self.time_limit, self.max_nodes), start)
         else:
-            load_loops(depth)
-            limit, threads = limit or self._limit(), effective_n_jobs(self.n_jobs)
-            memory = 1e6 * self.memory_limit
+            with limit.paused():
+                load_loops(depth)
+            threads, memory = effective_n_jobs(self.n_jobs), 1e6 * self.memory_limit
             search = Search(problem, depth, limit, self._seed(), self._report, threads, memory)
             outcome = search.run(start, bound)
         self.n_questions_ = len(problem.splits)

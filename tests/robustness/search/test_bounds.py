@@ -26,7 +26,7 @@ def test_the_price_of_every_tree_lies_in_an_interval_that_bounds_its_loss():
         case = Case(seed)
         problem = cases.random_problem(case, shared=True)
         depth, table = 3, problem.table
-        bounds = Bounds(problem, depth, lambda: None)
+        bounds = Bounds(problem, depth, lambda kind: None)
         bounds._set_intervals(bounds._least_price(), 1e9, 200, zero=True)
         intervals, costs = bounds.intervals, np.empty(len(table.label))
         for _ in range(10):
@@ -54,7 +54,7 @@ def test_the_price_of_every_tree_lies_in_an_interval_that_bounds_its_loss():
 def test_intervals_narrow_to_the_prices_that_matter():
     for seed in range(30):
         problem = cases.random_problem_with_questions(Case(seed))
-        bounds = Bounds(problem, 2, lambda: None)
+        bounds = Bounds(problem, 2, lambda kind: None)
         bounds.choose_intervals(0.6 * problem.total)
         offset, slope = bounds.intervals.offset, bounds.intervals.slope
         assert len(offset) == len(slope) == bounds.intervals.cross.shape[2]
@@ -67,7 +67,7 @@ def test_intervals_narrow_to_the_prices_that_matter():
 def test_little_memory_forgets_bounds_and_finds_them_again(monkeypatch):
     monkeypatch.setattr(module, "LEAST_KEPT", 0)
     problem = cases.random_problem_with_questions(Case(1))
-    first, second = (Bounds(problem, 3, lambda: None, memory) for memory in (1e9, 1.0))
+    first, second = (Bounds(problem, 3, lambda kind: None, memory) for memory in (1e9, 1.0))
     for bounds in (first, second):
         bounds.choose_intervals(problem.total)
     assert first.of_all() == second.of_all()
@@ -77,7 +77,7 @@ def test_little_memory_forgets_bounds_and_finds_them_again(monkeypatch):
 def test_lists_grow_as_far_as_memory_allows():
     problem = cases.random_problem_with_questions(Case(2))
     n = len(problem.table.label)
-    bounds = Bounds(problem, 3, lambda: None, memory=3 * 8.0 * 64 * 8 * (n + 1))
+    bounds = Bounds(problem, 3, lambda kind: None, memory=3 * 8.0 * 64 * 8 * (n + 1))
     lists = Lists(bounds, np.zeros(1, np.int64))
     grown = lists._enlarged(lists._none(15, 16), 0)
     assert len(grown) == 64

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from steadytree.robustness.search.box_proof import BoxProof
+from steadytree.robustness.search.box_proof import BoxProof, first_bounds
 from steadytree.robustness.search.boxes import BoxProblem
 from tests.robustness import reference_boxes as twins
 
@@ -37,7 +37,7 @@ def test_no_tree_is_above_the_bound(depth):
         table = twins.random_boxes(np.random.default_rng(seed), n=7, n_classes=2)
         problem = BoxProblem(None, (), table, None, None, 0.0)
         most, steps = best_of_depth(table, depth), []
-        proof = BoxProof(problem, depth, problem.total, lambda steps=steps: steps.append(1))
+        proof = BoxProof(problem, depth, problem.total, steps.append)
         leaf = np.bincount(table.label, table.weight).max()
         bounds = [proof.bound]
         while proof.lower(float(most)):
@@ -49,3 +49,33 @@ def test_no_tree_is_above_the_bound(depth):
         below += proof.bound < problem.total - 1e-6
     assert reached >= 3 or depth > 3  # of 6
     assert below >= 3
+
+
+def test_first_bounds_hold_for_every_root():
+    lowered = 0
+    for seed in range(20):
+        table = twins.random_boxes(np.random.default_rng(seed))
+        stump = twins.one_level(table, table.weight, 0)
+        near, sides = first_bounds(table, table.weight, stump, float(table.weight.sum()))
+        true = twins.two_levels(table, table.weight, *[None] * 9)
+        assert (near >= np.array(list(true.values())) - 1e-9).all()
+        assert (sides <= stump).all()
+        lowered += (near < table.weight.sum() - table.penalty).any()
+    assert lowered > 5
+
+
+def test_shares_of_the_nearest_root_are_taken_up():
+    table = twins.random_boxes(np.random.default_rng(4), n=12, n_classes=2)
+    problem = BoxProblem(None, (), table, None, None, 0.0)
+    proof = BoxProof(problem, 3, problem.total, lambda kind: None)
+    assert proof._known_share(0) is None
+    size, n = int(table.n_thresholds[0]), len(table.label)
+    assert size > 2
+    for pick in range(problem.n_splits):
+        proof.shares[pick] = np.full(n, pick / 100, np.float16)
+        proof.visits[pick] = 1
+    assert proof._known_share(0)[0] == 0.0
+    proof.visits[size - 1] = 2  # where more rounds were made
+    assert proof._known_share(0)[0] == pytest.approx((size - 1) / 100, abs=1e-3)
+    proof.visits[0] = 3
+    assert proof._known_share(0)[0] == 0.0

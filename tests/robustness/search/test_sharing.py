@@ -70,7 +70,7 @@ def test_shared_rows_never_exceed_the_best_tree_of_a_root(depth, most, n_cases):
     for seed in range(n_cases):
         case = Case(1000 * depth + seed)
         problem = few_splits(case, most)
-        bounds = Bounds(problem, depth, lambda: None)
+        bounds = Bounds(problem, depth, lambda kind: None)
         bounds.intervals = problem.intervals(0.0, 2.0, 12)
         cells = np.arange(len(bounds.intervals.offset))
         target = float(case.rng.uniform(0.2, 0.8)) * problem.total
@@ -107,7 +107,7 @@ def test_pairs_of_splits_that_are_closed_have_no_tree_below_the_target():
     for seed in range(30):
         rng = np.random.default_rng(seed)
         problem = flags_problem(rng)
-        bounds = Bounds(problem, 4, lambda: None)
+        bounds = Bounds(problem, 4, lambda kind: None)
         bounds.intervals = problem.intervals(0.0, 2.0, 4)
         target = float(rng.uniform(0.2, 0.8)) * problem.total
         shared = SharedRows(bounds, 0)
@@ -135,9 +135,9 @@ def test_rows_are_not_shared_with_missing_values_or_too_little_memory():
     for seed in range(40):
         problem = cases.random_problem_with_questions(Case(seed))
         missing = problem.table.missing.any()
-        assert can_share(Bounds(problem, 4, lambda: None)) == (not missing)
-        assert not can_share(Bounds(problem, 4, lambda: None, memory=100.0))
-        assert not can_share(Bounds(problem, 2, lambda: None))
+        assert can_share(Bounds(problem, 4, lambda kind: None)) == (not missing)
+        assert not can_share(Bounds(problem, 4, lambda kind: None, memory=100.0))
+        assert not can_share(Bounds(problem, 2, lambda kind: None))
         found.add(bool(missing))
     assert found == {True, False}
 
@@ -147,7 +147,7 @@ def test_bounds_of_a_side_fall_with_the_weight_that_is_taken_from_it():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         problem = flags_problem(rng)
-        shared, weight = SharedRows(Bounds(problem, 4, lambda: None), 0), problem.table.weight
+        shared, weight = SharedRows(Bounds(problem, 4, lambda kind: None), 0), problem.table.weight
         found, _ = shared._least(shared.paths[0], weight, 3, 0.3, np.inf)
         n_positive += found > 0.0
         less = weight * rng.uniform(0.0, 1.0, len(weight))

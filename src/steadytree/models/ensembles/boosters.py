@@ -71,7 +71,7 @@ def read_xgboost(model: Any) -> Trees:
     if not (model.missing is None or np.isnan(model.missing)):
         raise _unsuitable("XGBClassifier", f"takes {model.missing!r} as missing")
     parts = gradient["model"]["trees"]
-    if any(any(part["split_type"]) for part in parts):
+    if "c" in found["feature_types"] or any(any(part["split_type"]) for part in parts):
         refuse_categories("XGBClassifier")
     if any(int(part["tree_param"]["size_leaf_vector"]) > 1 for part in parts):
         raise _unsuitable("XGBClassifier", "has several values a leaf")

@@ -3,28 +3,11 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.robustness._kernels.boxes import COLUMN, INDEX, LABEL, ROUNDING, best_box_split
+from steadytree.robustness._kernels.box_splits import ROUNDING, all_sums, one_level, two_stumps
+from steadytree.robustness._kernels.boxes import COLUMN, INDEX, LABEL
 
 STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
 EXACT_ROUNDS = 12  # from which on a root is settled
-
-
-@kernel
-def one_level(table, weight, first):
-    """The best tree of at most one split: value less penalty, column (-1: a leaf), index, labels.
-
-    Rows count by weight (n,).
-    """
-    rows = np.flatnonzero(weight > 0.0)
-    totals = np.zeros(table.n_classes)
-    for row in rows:
-        totals[table.label[row]] += weight[row]
-    label = np.argmax(totals)
-    leaf, penalty = totals[label], table.penalty
-    found = best_box_split(table, rows, table.label, weight, table.n_classes, leaf + penalty, first)
-    if found[1] < 0:
-        return leaf, -1, 0, label, label
-    return found[0] - penalty, found[1], found[2], found[3], found[4]
 
 
 @kernel
@@ -74,15 +57,15 @@ def pair_value(table, weight, left, right, stumps):
 
 
 @kernel
-def pair_bound(table, weight, column, index, goal, rounds, share):
+def pair_bound(table, weight, whole, column, index, goal, rounds, share):
     """Bound to trees of two levels with the given root, a good pair of stumps, and its value.
 
     A row that can be on both sides is kept only where both stumps keep it, so its weight may be
     shared between the sides in any way: each gives a bound, and some rounds of subgradient steps
-    look for one that gives a low bound; it is left in share (n,). Ends once the bound is at most
-    `goal`. Returns bound, value, the stumps, the rounds, and the bound of each side at half shares.
-    With fewer than EXACT_ROUNDS no pair is looked for: the value is -inf, the stumps are those that
-    give the bound.
+    look for one that gives a low bound; it is left in share (n,). whole is `all_sums` of the
+    weights. Ends once the bound is at most `goal`. Returns bound, value, the stumps, the rounds,
+    and the bound of each side at half shares. With fewer than EXACT_ROUNDS no pair is looked for:
+    the value is -inf, the stumps are those that give the bound.
     """
     n, bound, value, halves = table.label.shape[0], np.inf, -np.inf, (np.inf, np.inf)
     left, right = sides_of(table, column, index)
@@ -91,7 +74,7 @@ def pair_bound(table, weight, column, index, goal, rounds, share):
     best = first, second
     for turn in range(rounds):
         shared_weights(weight, left, right, tried, own)
-        first, second = one_level(table, own[0], turn), one_level(table, own[1], turn)
+        first, second = two_stumps(table, own, whole, turn)
         if turn == 0:
             halves = first[0], second[0]
         if first[0] + second[0] - table.penalty < bound:
@@ -291,6 +274,7 @@ def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, r
     """
     ends, work, share = np.cumsum(table.n_thresholds), 0, np.empty(weight.shape[0])
     scan = np.count_nonzero(weight) * table.n_thresholds.shape[0] + ends[-1]
+    whole = all_sums(table, weight)
     while work < budget and near.shape[0] > 0:
         if near.max() <= max(levels[0], levels[1]) + room + ROUNDING:
             break
@@ -302,7 +286,7 @@ def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, r
         start = ends[column] - table.n_thresholds[column]
         index = pick - start
         bound, value, stumps, turns, halves = pair_bound(
-            table, weight, column, index, levels[0], rounds, share
+            table, weight, whole, column, index, levels[0], rounds, share
         )
         work += 2 * turns * scan + weight.shape[0] + near.shape[0]
         if unit > 0.0:

@@ -1,116 +1,20 @@
-"""Trees over rows that may be anywhere in a box: the best split of a node, and local search.
+"""Trees over rows that may be anywhere in a box: what they keep, and local search.
 
-A split depends on a row's box only through two ranks among the thresholds of a column: from which
-threshold on it is surely left, and up to which it is surely right. A tree is an array (2m, 3) of
+A tree is an array (2m, 3) of
 column, threshold index and label; node v has the children 2v and 2v + 1, the root is 1, and nodes
 from m on are leaves. The column of a leaf is -1; what is stored under a leaf does not count.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.robustness._kernels.box_splits import ROUNDING, best_box_split
 
 COLUMN, INDEX, LABEL = 0, 1, 2
 UNLIMITED = 2**62  # work
-ROUNDING = 1e-7  # sums of weights that differ by less are equal
 REGROWN = 0.5  # share of kicks after which the node's sub-trees are grown anew
 RESTARTED = 0.025  # share of failures after which the search goes back to the best tree
 MULTIPLIER = np.uint64(0x2545F4914F6CDD1D)  # of xorshift64*
-
-
-class BoxTable(NamedTuple):
-    """Rows as boxes, in ranks, with what they count."""
-
-    left_from: Any  # (p, n): surely left of threshold k where left_from <= k
-    right_below: Any  # (p, n): surely right of threshold k where k < right_below
-    n_thresholds: Any  # (p,)
-    label: Any  # (n,)
-    weight: Any  # (n,)
-    n_classes: int
-    penalty: float  # of a split, in units of weight
-
-
-@kernel
-def best_box_split(table, rows, group, weight, n_groups, least, first):
-    """The split that puts most weight surely on the side of its group, one group a side.
-
-    rows lists those that count; group and weight (n,). Columns are tried from `first` on. Returns
-    value, column, threshold index, and the groups of the left and right side; the column is -1
-    where no split exceeds `least`.
-    """
-    own, heavy = group[rows], weight[rows]
-    if n_groups == 2:
-        return best_of_two(table, rows, own, heavy, least, first)
-    p, best = table.n_thresholds.shape[0], (least, -1, 0, 0, 0)
-    width = table.n_thresholds.max() + 1
-    left_sum, right_sum = np.zeros((width, n_groups)), np.zeros((width, n_groups))
-    on_left, on_right, total = np.empty(n_groups), np.empty(n_groups), np.zeros(n_groups)
-    for k in range(rows.shape[0]):
-        total[own[k]] += heavy[k]
-    for shift in range(p):
-        column = (first + shift) % p
-        size = table.n_thresholds[column]
-        left_sum[: size + 1], right_sum[: size + 1] = 0.0, 0.0
-        left_from, right_below = table.left_from[column], table.right_below[column]
-        for k in range(rows.shape[0]):
-            left_sum[left_from[rows[k]], own[k]] += heavy[k]
-            right_sum[right_below[rows[k]], own[k]] += heavy[k]
-        on_left[:], on_right[:] = 0.0, total
-        for index in range(size):
-            for one in range(n_groups):
-                on_left[one] += left_sum[index, one]
-                on_right[one] -= right_sum[index, one]
-            value, left, right = two_groups(on_left, on_right)
-            if value > best[0] + ROUNDING:
-                best = value, column, index, left, right
-    return best
-
-
-@kernel
-def best_of_two(table, rows, group, weight, least, first):
-    """`best_box_split` of two groups; group and weight are those of `rows`."""
-    p, best = table.n_thresholds.shape[0], (least, -1, 0, 0, 0)
-    # what each threshold adds where group 0 is to be left and group 1 right, and the reverse
-    gain = np.zeros((table.n_thresholds.max() + 1, 2))
-    total = np.zeros(2)
-    for k in range(rows.shape[0]):
-        total[group[k]] += weight[k]
-    for shift in range(p):
-        column = (first + shift) % p
-        size = table.n_thresholds[column]
-        gain[: size + 1] = 0.0
-        left_from, right_below = table.left_from[column], table.right_below[column]
-        for k in range(rows.shape[0]):
-            row, own = rows[k], group[k]
-            gain[left_from[row], own] += weight[k]
-            gain[right_below[row], 1 - own] -= weight[k]
-        straight, crossed = total[1], total[0]
-        for index in range(size):
-            straight += gain[index, 0]
-            crossed += gain[index, 1]
-            if straight > best[0] + ROUNDING:
-                best = straight, column, index, 0, 1
-            if crossed > best[0] + ROUNDING:
-                best = crossed, column, index, 1, 0
-    return best
-
-
-@kernel
-def two_groups(on_left, on_right):
-    """The largest sum of a left and a right weight of different groups, and the groups."""
-    left, right = np.argmax(on_left), np.argmax(on_right)
-    if left != right:
-        return on_left[left] + on_right[right], left, right
-    most, first, second = -np.inf, left, right
-    for other in range(on_left.shape[0]):
-        if other != left:
-            if on_left[left] + on_right[other] > most:
-                most, first, second = on_left[left] + on_right[other], left, np.int64(other)
-            if on_left[other] + on_right[right] > most:
-                most, first, second = on_left[other] + on_right[right], np.int64(other), right
-    return most, first, second
 
 
 @kernel

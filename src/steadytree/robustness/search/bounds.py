@@ -30,7 +30,7 @@ class Bounds:
         self,
         problem: Problem,
         depth: int,
-        begin_step: Callable[[], None],
+        begin_step: Callable[[str], None],
         memory: float = MEMORY,
     ) -> None:
         self.problem, self.depth, self.begin_step = problem, depth, begin_step
@@ -124,7 +124,7 @@ class Bounds:
         key = -depth, most, tuple(sorted(path))
         if key in self.known:
             return self.known[key]
-        self.begin_step()
+        self.begin_step(f"bound of {depth} levels")
         bound = np.empty(len(self.intervals.offset))
         if most == 0 or len(rows) == 0:
             bound[:] = cost.leaf_loss(rows, self.table)

@@ -5,30 +5,48 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels import box_bounds, boxes
+from steadytree.robustness._kernels import box_bounds, box_splits, boxes
 from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
-from steadytree.robustness._kernels.boxes import LABEL, ROUNDING
+from steadytree.robustness._kernels.box_splits import ROUNDING, BoxTable
+from steadytree.robustness._kernels.boxes import LABEL
 from steadytree.robustness.search.boxes import BoxProblem, empty_tree, rows_of
 from steadytree.robustness.search.problem import Floats
 
 STEP_WORK = 10_000_000  # values looked at in one step; limits of time are checked between steps
 ROOM = 0.1  # share of the gap by which the bounds of two sides may be too high at first
+FIRST_ROOM = 0.005  # of trees of two levels over all rows, as a share of the bound
+MOST_SHARES = 20_000_000  # rows by roots of which shares are kept
 MOST_VISITS = 5  # of a root: each has half the room of the one before, and more rounds
 STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
+
+
+def first_bounds(
+    table: BoxTable, weight: Floats, most: float, bound: float
+) -> tuple[Floats, Floats]:
+    """Bounds of each root, and (2, n_roots) of its sides, where rows on both count half on each.
+
+    `bound` holds for all trees, `most` for all that have one level less: over all rows, hence over
+    any of them.
+    """
+    sides = np.minimum(box_bounds.side_weights(table, weight), most)
+    return np.minimum(bound, sides.sum(axis=0) - table.penalty), sides
 
 
 class BoxProof:
     """Bounds of trees by their root; `begin_step` is called before every piece of work."""
 
     def __init__(
-        self, problem: BoxProblem, depth: int, bound: float, begin_step: Callable[[], None]
+        self, problem: BoxProblem, depth: int, bound: float, begin_step: Callable[[str], None]
     ) -> None:
         self.problem, self.table, self.depth = problem, problem.table, depth
         self.begin_step = begin_step
-        self.near = np.full(problem.n_splits, bound)  # of each root, as far as known
-        self.sides = box_bounds.side_weights(self.table, self.table.weight)
-        self.visits = np.zeros(problem.n_splits, np.int64)
         self.ends = np.cumsum(self.table.n_thresholds)
+        self.visits = np.zeros(problem.n_splits, np.int64)
+        room = (FIRST_ROOM if depth == 3 else ROOM) * bound  # of three levels all takes long
+        most = self._least_upper(self.table.weight, depth - 1, room, 1)[0]
+        # of each root, as far as known
+        self.near, self.sides = first_bounds(self.table, self.table.weight, most, bound)
+        self.shares: dict[int, NDArray[np.float16]] = {}  # of roots that were visited
         self.settled = -np.inf  # the largest bound that cannot be lowered
 
     @property
@@ -44,7 +62,10 @@ class BoxProof:
         before, visit = float(self.near[pick]), int(self.visits[pick])
         room = max(ROOM * (before - value), 2.0 * ROUNDING) * 0.5**visit
         roots = self.near, self.sides, self.table.weight
-        self._settle(pick, roots, self.depth, room, 1 + 2 * visit)
+        share = self._known_share(pick) if visit else None
+        _, share = self._settle(pick, roots, self.depth, room, 1 + 2 * visit, share)
+        if pick in self.shares or (len(self.shares) + 1) * len(share) <= MOST_SHARES:
+            self.shares[pick] = share.astype(np.float16)
         unit = self.problem.unit
         if unit > 0.0:
             self.near[:] = unit * np.floor(self.near / unit + 1e-4)
@@ -53,25 +74,41 @@ class BoxProof:
             self.settled = before
         return True
 
+    def _known_share(self, pick: int) -> Floats | None:
+        """Shares at a root, or those nearby in its column where more rounds were made."""
+        column = int(np.searchsorted(self.ends, pick, side="right"))
+        start = int(self.ends[column]) - int(self.table.n_thresholds[column])
+        near = [other for other in self.shares if start <= other < self.ends[column]]
+        near.sort(key=lambda other: (-min(self.visits[other], 2), abs(other - pick)))
+        return self.shares[near[0]].astype(np.float64) if near else None
+
     def _settle(
-        self, pick: int, roots: tuple[Floats, Floats, Floats], depth: int, room: float, rounds: int
-    ) -> float:
+        self,
+        pick: int,
+        roots: tuple[Floats, Floats, Floats],
+        depth: int,
+        room: float,
+        rounds: int,
+        share: Floats | None = None,
+    ) -> tuple[float, Floats]:
         """Bound trees with one root; rows that can be on both sides count in part on each.
 
-        First they count half on each, then in some rounds less where they are kept.
+        First they count half on each, or as told, then in some rounds less where they are kept.
+        Returns the bound, and the shares for further rounds.
         """
         near, sides, weight = roots
         column = int(np.searchsorted(self.ends, pick, side="right"))
         start = int(self.ends[column]) - int(self.table.n_thresholds[column])
         index, span = pick - start, slice(start, int(self.ends[column]))
         left, right = box_bounds.sides_of(self.table, column, index)
-        own, share, best = np.empty((2, len(weight))), np.full(len(weight), 0.5), np.inf
+        own, best, halves = np.empty((2, len(weight))), np.inf, share is None
+        share = np.full(len(weight), 0.5) if share is None else share
         for turn in range(rounds):
             box_bounds.shared_weights(weight, left, right, share, own)
             (first, kept_left), (second, kept_right) = (
                 self._least_upper(side, depth - 1, room, 1 + rounds // 2) for side in own
             )
-            if turn == 0:
+            if turn == 0 and halves:
                 at = self.table, weight, column, index
                 box_bounds.spread_sides(*at, (first, second), sides[:, span], near[span])
             best = min(best, first + second - self.table.penalty)
@@ -79,7 +116,7 @@ class BoxProof:
             share = np.clip(share - moved, 0.0, 1.0)
         box_bounds.spread_bound(self.table, weight, column, index, best, near[span])
         near[pick] = min(near[pick], best)
-        return best
+        return best, share
 
     def _least_upper(
         self, weight: Floats, depth: int, room: float, rounds: int
@@ -91,28 +128,29 @@ class BoxProof:
         rows, kept = np.flatnonzero(weight > 0.0), np.zeros(len(weight), bool)
         if len(rows) == 0:
             return 0.0, kept
-        self.begin_step()
+        self.begin_step("side")
         table, tree = rows_of(self.table, rows, weight), empty_tree(2)
-        stump, *split = box_bounds.one_level(table, table.weight, 0)
+        stump, *split = box_splits.one_level(table, table.weight, 0)
         tree[1, LABEL] = split[2]
         if split[0] >= 0:
             boxes.put_stump(tree, 1, *split)
-        near = np.full(self.problem.n_splits, float(weight.sum()))
-        levels = np.array([stump, -np.inf])
+        levels, total = np.array([stump, -np.inf]), float(weight.sum())
         if depth == 2:
-            levels[1], sides = stump, box_bounds.side_weights(table, table.weight)
+            levels[1] = stump
+            near, sides = first_bounds(table, table.weight, stump, total)
             given = table, table.weight, near, sides, levels, room, min(rounds, EXACT_ROUNDS - 1)
             work, resume = STEP_WORK, np.zeros(2, np.int64)
             while work >= STEP_WORK:
-                self.begin_step()
+                self.begin_step("two levels of a side")
                 work = box_bounds.two_levels(*given, 0.0, STEP_WORK, resume, tree)
             marks = np.zeros((2, len(tree), len(rows)), bool)
             boxes.mark_rows(table, tree, marks[0], marks[1])
             kept[rows] = marks[0, 1]
         else:
-            sides = box_bounds.side_weights(self.table, weight)
+            most = self._least_upper(weight, depth - 1, room / 2, 1)[0]
+            near, sides = first_bounds(self.table, weight, most, total)
             while near.max() > max(levels[0], levels[1]) + room + ROUNDING:
                 pick = int(box_bounds.widest_top(near))
-                bound = self._settle(pick, (near, sides, weight), depth, room / 2, rounds)
+                bound, _ = self._settle(pick, (near, sides, weight), depth, room / 2, rounds)
                 levels[1] = max(levels[1], bound)
         return max(float(stump), float(near.max())), kept

@@ -8,11 +8,12 @@ import numpy as np
 from steadytree._base.clock import Limit
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.robustness._kernels import box_bounds, boxes
+from steadytree.robustness._kernels import box_bounds, box_splits, boxes
 from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
-from steadytree.robustness._kernels.boxes import INDEX, ROUNDING
+from steadytree.robustness._kernels.box_splits import ROUNDING
+from steadytree.robustness._kernels.boxes import INDEX
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof
+from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof, first_bounds
 from steadytree.robustness.search.boxes import BoxProblem, Nodes, empty_tree, rows_of
 from steadytree.robustness.search.branch_and_bound import Progress, Stop
 from steadytree.robustness.search.problem import Outcome
@@ -84,7 +85,7 @@ class BoxSearch:
             self._descend(nodes)
 
     def _search(self, prove: bool) -> None:
-        self._begin_step()
+        self._begin_step("conflicts")
         self._lower(self.problem.most_kept())
         self.kick(SEARCH_WORK if self.depth > 2 and prove else FEW_WORK)
         if self.depth == 2:
@@ -97,7 +98,7 @@ class BoxSearch:
         self._offer(nodes)  # it is there whatever the limit
         given, slack, more = (self.table, nodes, self.correct, self.counts), self.slack, True
         while more:
-            self._begin_step()
+            self._begin_step("descent")
             _, _, more = boxes.local_search(*given, slack, self.state, STEP_WORK)
             self._offer(nodes)
             slack = 0.0
@@ -107,7 +108,7 @@ class BoxSearch:
         now, best = self.nodes.copy(), self.nodes.copy()
         values, marks, turn = np.full(2, self.value), (self.correct, self.counts), 0
         while budget > 0 and self.value < self.bound - ROUNDING:
-            self._begin_step()
+            self._begin_step("kicks")
             work = min(budget, STEP_WORK)
             budget -= boxes.search_trees(
                 self.table, now, best, values, marks, self.slack, self.state, work
@@ -124,13 +125,13 @@ class BoxSearch:
         rows = np.flatnonzero(self.counts[v])
         if len(rows) < 2:
             return 0.0
-        self._begin_step()
+        self._begin_step("sub-tree")
         table = rows_of(self.table, rows, self.table.weight)
         known = float(table.weight[self.correct[v, rows]].sum())
         known -= table.penalty * boxes.splits_under(self.nodes, v)
-        near = np.full(self.problem.n_splits, float(table.weight.sum()))
         levels, small, unit = np.array([known, -np.inf]), empty_tree(2), self.problem.unit
-        sides = box_bounds.side_weights(table, table.weight)
+        stump = float(box_splits.one_level(table, table.weight, 0)[0])
+        near, sides = first_bounds(table, table.weight, stump, float(table.weight.sum()))
         given = table, table.weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
         work = box_bounds.two_levels(*given, STEP_WORK, np.zeros(2, np.int64), small)
         if levels[0] > known + ROUNDING:
@@ -145,13 +146,13 @@ class BoxSearch:
 
     def _prove_two(self) -> None:
         """Settle every root of two levels."""
-        near, unit = np.full(self.problem.n_splits, self.bound), self.problem.unit
         levels, small, weight = np.array([self.value, -np.inf]), empty_tree(2), self.table.weight
-        sides = box_bounds.side_weights(self.table, weight)
+        stump, unit = float(box_splits.one_level(self.table, weight, 0)[0]), self.problem.unit
+        near, sides = first_bounds(self.table, weight, stump, self.bound)
         given = self.table, weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
         resume = np.zeros(2, np.int64)
         while near.max(initial=-np.inf) > levels[0] + ROUNDING:
-            self._begin_step()
+            self._begin_step("two levels")
             box_bounds.two_levels(*given, STEP_WORK, resume, small)
             if levels[0] > self.value + ROUNDING:
                 self._offer(small)
@@ -164,7 +165,7 @@ class BoxSearch:
             return
         small, root, left = empty_tree(2), 0, SHORTENING_WORK
         while root < self.problem.n_splits and left > 0:
-            self._begin_step()
+            self._begin_step("two splits")
             root, found, work = box_bounds.two_splits(
                 self.table, self.value, root, STEP_WORK // 4, small
             )
@@ -203,7 +204,7 @@ class BoxSearch:
         return nodes
 
     def _stump(self) -> Nodes:
-        _, column, index, left, right = box_bounds.one_level(self.table, self.table.weight, 0)
+        _, column, index, left, right = box_splits.one_level(self.table, self.table.weight, 0)
         nodes = empty_tree(self.depth, self.label)
         if column >= 0:
             boxes.put_stump(nodes, 1, column, index, left, right)
@@ -228,8 +229,8 @@ class BoxSearch:
             losses = total - self.value, total - max(self.bound, self.value)
             self.progress(Progress(self.limit.elapsed, *losses))
 
-    def _begin_step(self) -> None:
-        reason = self.limit.spend()
+    def _begin_step(self, kind: str) -> None:
+        reason = self.limit.spend(kind)
         if reason:
             raise Stop(reason)
 

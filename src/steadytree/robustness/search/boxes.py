@@ -12,7 +12,8 @@ from steadytree.data.binning import between
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.tree import Tree
 from steadytree.robustness._kernels.box_bounds import conflicting_pairs
-from steadytree.robustness._kernels.boxes import COLUMN, LABEL, BoxTable
+from steadytree.robustness._kernels.box_splits import BoxTable
+from steadytree.robustness._kernels.boxes import COLUMN, LABEL
 from steadytree.robustness.perturbation import Moves
 from steadytree.robustness.search.problem import (
     Encoding,

@@ -329,7 +329,7 @@ class Search:
             return
         work = len(self.everyone) * n_candidates * 4**self.depth * self.table.n_classes**2
         for _ in range(int(np.clip(1e9 / work, 2, 4 if self.depth < 4 else 8))):
-            self._begin_step()
+            self._begin_step("random start")
             encoding = random_encoding(self.rng, self.depth, n_candidates, self.table.n_classes)
             order = self.rng.permutation(2**self.depth - 1)
             search.improve_encoding(encoding, self.depth, self.table, self.problem.spending, order)
@@ -363,11 +363,11 @@ class Search:
         if self.progress is not None:
             self.progress(Progress(self.limit.elapsed, self.value, self.bound))
 
-    def _begin_step(self) -> None:
+    def _begin_step(self, kind: str) -> None:
         """Raise Stop where a limit is reached; called before every piece of work."""
         if self.stopped:
             raise Stop("interrupted")
-        reason = self.limit.spend()
+        reason = self.limit.spend(kind)
         if reason:
             raise Stop(reason)
 

@@ -165,7 +165,7 @@ class SharedRows:
         Rows count with the given weights.
         """
         if depth == 2:
-            self.bounds.begin_step()
+            self.bounds.begin_step("shared rows")
             rates = np.empty(len(weight))
             around = self.bounds.arrays(path), self.table, weight
             spending = price, self.intervals.limit, self.intervals.shared, self.penalty

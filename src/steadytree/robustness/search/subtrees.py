@@ -83,7 +83,7 @@ class Lists:
 
     def below(self, region: Region, depth: int, outside: Outside, target: float) -> SubTrees:
         """All sub-trees of a region that may be part of a tree below the target."""
-        self.bounds.begin_step()
+        self.bounds.begin_step(f"list of {depth} levels")
         path, rows, most = region
         splits, sides = self.bounds.arrays(path)
         charge = self.penalty, most
@@ -183,7 +183,7 @@ class Lists:
             part = left.take(slice(first, first + size))
             both, count = (part.arrays[1:3], right.arrays[1:3]), -1
             while count < 0:
-                self.bounds.begin_step()
+                self.bounds.begin_step("pairs")
                 found = np.empty((room, 2), np.int64)
                 count = pairs.promising_pairs(*both, around, self.seen, limit, found)
                 room = 4 * room if count < 0 else room
@@ -264,7 +264,7 @@ class Lists:
         found = self._none(width, FIRST_ROOM)
         self.bounds.n_lists += 1
         while True:
-            self.bounds.begin_step()
+            self.bounds.begin_step("list")
             count = fill(found.arrays)
             if count >= 0:
                 return self._without_worse(found.take(slice(count)))
