@@ -92,20 +92,20 @@ def reproduce(
     check_can_write(folder / PAGE)
     start, clock = time.monotonic(), time.time()
     command = [sys.executable, str(path), *context.args, "--out", str(folder)]
-    code, lines, message = _run(command, data, quiet=as_json)
+    code, lines, last = _run(command, data, quiet=as_json)
     seconds = round(time.monotonic() - start, 2)
     written = [] if code else [_write_page(path.parent, folder, lines, seconds, clock)]
     if is_new and not any(folder.iterdir()):
         folder.rmdir()
     result = {"study": study, "exit_code": code, "seconds": seconds, "output": lines}
     show(result, [], as_json, written)
-    if code == WRONG_OPTION and message:
+    if code == WRONG_OPTION and last:
         raise ValueError(
-            f"the study {study!r} refuses its options, {message}: "
+            f"the study {study!r} refuses its options, {last}: "
             f"steadytree reproduce {study} --help lists what is allowed."
         )
     if code:
-        raise ValueError(f"the study {study!r} ended: {message or f'exit code {code}.'}")
+        raise ValueError(f"the study {study!r} ended: {last or f'exit code {code}.'}")
 
 
 def _show_claims(folder: Path, as_json: bool) -> None:
@@ -138,34 +138,34 @@ def _run(command: list[str], data: Path | None, quiet: bool = False) -> tuple[in
     if data is not None:
         environment["STEADYTREE_DATA"] = str(data.resolve())
     lines: list[str] = []
-    kept: list[str] = []
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    held: list[str] = []
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        command, env=environment, text=True, encoding="utf-8", **pipes
+        command, env=environment, stdout=pipe, stderr=pipe, text=True, encoding="utf-8"
     ) as running:
-        beside = threading.Thread(target=_pass_on, args=(running.stderr, kept))
+        beside = threading.Thread(target=_pass_on, args=(running.stderr or (), held))
         beside.start()
         for line in running.stdout or ():
             lines.append(line.rstrip("\n"))
             if not quiet:
                 typer.echo(lines[-1])
         beside.join()
-    message = "".join(kept)
-    if not running.returncode and message:
-        typer.echo(message, err=True)
-    return running.returncode, lines, message.partition(" error: ")[2] or message
+    last = "".join(held)
+    if not running.returncode and last:
+        typer.echo(last, err=True)
+    return running.returncode, lines, last.removeprefix("run.py: error: ")
 
 
-def _pass_on(errors: Iterable[str], kept: list[str]) -> None:
-    """Show all lines but the last, which goes to `kept`, and those on how to call the study."""
+def _pass_on(errors: Iterable[str], held: list[str]) -> None:
+    """Show all lines but the last, which `held` keeps, and those on how to call the study."""
     usage = False
     for line in errors:
         usage = line.startswith("usage:") or (usage and line.startswith(" "))
         if usage:
             continue
-        if kept:
-            typer.echo(kept.pop(), err=True)
-        kept.append(line.rstrip("\n"))
+        if held:
+            typer.echo(held.pop(), err=True)
+        held.append(line.rstrip("\n"))
 
 
 def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, since: float) -> Path:
