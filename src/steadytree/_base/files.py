@@ -44,7 +44,8 @@ def _followed(path: str | os.PathLike[str], shown: str) -> Path:
     with contextlib.suppress(OSError, RuntimeError):  # which depends on the version of Python
         followed = Path(path).resolve()
         # from 3.13 on nothing is raised, and the circle stays in the path
-        if not any(os.path.islink(each) for each in (followed, *followed.parents)):
+        parts = (followed, *followed.parents)
+        if not any(os.path.islink(part) for part in parts):  # noqa: PTH114  (where none may look)
             return followed
     raise OSError(f"{shown}: its links lead in a circle, name another.")
 
