@@ -68,7 +68,7 @@ MODULES = {
     "privacy/budget": [],
     "privacy/ledger": ["privacy/test_ledger_lines.py"],
     "privacy/ledger_lines": [],
-    "reporting/formatting": [],
+    "reporting/formatting": ["comparison/test_learners.py"],
     "riskscore/pool": [],
     "riskscore/scaling": [],
     "riskscore/scoring": [],

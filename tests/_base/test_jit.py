@@ -200,3 +200,12 @@ def test_a_loop_that_calls_itself_is_compiled():
 @jit.kernel
 def add_up(n):
     return n if n < 1 else n + add_up(n - 1)
+
+
+def test_without_compiling_a_loop_stays_a_function(monkeypatch):
+    def double(x):
+        return 2 * x
+
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    assert jit.kernel(double) is double
+    assert jit.kernel(inline="always")(double) is double

@@ -203,6 +203,8 @@ def kernel(function=None, **options):
     """Compile a function on its first call, cache it on disk, and run it without the GIL."""
     if function is None:
         return functools.partial(kernel, **options)
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function  # as NUMBA_DISABLE_JIT=1 asks for, so that a debugger sees it
     compiled = njit(cache=True, nogil=True, **(options | {"no_cfunc_wrapper": True}))(function)
     cache = _make_cache(function)
     if cache is not None:
