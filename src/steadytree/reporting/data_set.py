@@ -108,8 +108,8 @@ class DataSet:
     ) -> "DataSet":
         """Read a csv or parquet file; `target` names the column to predict.
 
-        Of `any_size` may be a folder of Parquet or Arrow files, an Arrow file, and a Parquet file of
-        more than a million rows: they are read part by part, and a sample of the rows is kept.
+        With `any_size` a folder of Parquet or Arrow files, an Arrow file, and a Parquet file of more
+        than a million rows are read part by part, and a sample of the rows is kept.
         """
         in_parts = any_size and (path.is_dir() or path.suffix.lower() in ARROW_ENDINGS)
         names = DataFiles.columns_of(path) if in_parts else column_names(path)
