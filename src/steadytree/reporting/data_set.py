@@ -108,7 +108,7 @@ class DataSet:
     ) -> "DataSet":
         """Read a csv or parquet file; `target` names the column to predict.
 
-        With `any_size` a folder of Parquet or Arrow files, an Arrow file, and a Parquet file of more
+        With `any_size` a folder of Parquet or Arrow files, an Arrow file and a Parquet file of more
         than a million rows are read part by part, and a sample of the rows is kept.
         """
         in_parts = any_size and (path.is_dir() or path.suffix.lower() in ARROW_ENDINGS)
