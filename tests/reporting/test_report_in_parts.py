@@ -102,6 +102,14 @@ def test_commands_take_a_folder(run, frame, folder, tree, monkeypatch):
     assert "--weight needs the rows in memory" in refused[2]
 
 
+def test_other_commands_refuse_a_folder_instead_of_sampling_it(run, folder, tree, tmp_path):
+    tree.save(tmp_path / "m.tree.json")
+    for command in (("compare", "rows"), ("diff", "m.tree.json", "m.tree.json", "--data", "rows")):
+        code, _, err = run(*command, "--target", "outcome")
+        assert code == 2
+        assert "is a folder" in err
+
+
 def test_a_steady_tree_of_a_folder_counts_all_rows(run, folder, tmp_path, monkeypatch):
     sample_of(monkeypatch, 150)
     code, out, _ = run(

@@ -94,10 +94,12 @@ def certify(
         raise ValueError(f"--min-certified needs a budget in {str(noise)!r}: add budget = ...")
     with Progress() as progress:
         progress.update(f"reading {data}")
-        fitted, rows = st.load(model, trust), DataSet.read(data, target)
+        fitted, rows = st.load(model, trust), DataSet.read(data, target, any_size=True)
         features, weights = _weighed(rows.features, weight)
         if perturbation.relative_to_rows:
-            known = features if reference is None else DataSet.read(reference, target).features
+            known = features
+            if reference is not None:
+                known = DataSet.read(reference, target, any_size=True).features
             perturbation = perturbation.scaled_to(known)
         labels: Any = rows.labels
         if rows.parts is not None:  # which are all rows, of which these are a sample

@@ -156,7 +156,7 @@ def report(
         )
         saved = None if model is None else st.load(model, trust)
         progress.update(f"reading {data or 'the data'}")
-        rows = DataSet.open(data, target, drop or [], by or [])
+        rows = DataSet.open(data, target, drop or [], by or [], any_size=True)
         found, measured = report_file(rows, saved, chosen, progress)
         progress.update(f"writing {out}")
         if save_model is not None:

@@ -73,11 +73,16 @@ class DataSet:
 
     @classmethod
     def open(
-        cls, path: Path | None, target: str | None, drop: Names = (), by: Names = ()
+        cls,
+        path: Path | None,
+        target: str | None,
+        drop: Names = (),
+        by: Names = (),
+        any_size: bool = False,
     ) -> "DataSet":
         """A file, or scikit-learn's breast cancer data where none is named."""
         if path is not None:
-            return cls.read(path, target, drop, by)
+            return cls.read(path, target, drop, by, any_size)
         if target is not None:
             raise ValueError("--target names a column of no data: pass a csv or parquet file too.")
         from sklearn.datasets import load_breast_cancer
@@ -93,13 +98,20 @@ class DataSet:
         return cls(name, "diagnosis", table.select(kept), labels, "", groups)
 
     @classmethod
-    def read(cls, path: Path, target: str | None, drop: Names = (), by: Names = ()) -> "DataSet":
+    def read(
+        cls,
+        path: Path,
+        target: str | None,
+        drop: Names = (),
+        by: Names = (),
+        any_size: bool = False,
+    ) -> "DataSet":
         """Read a csv or parquet file; `target` names the column to predict.
 
-        A folder of Parquet or Arrow files, an Arrow file, and a Parquet file of more than a million
-        rows are read part by part; a sample of their rows is kept.
+        With `any_size` a folder of Parquet or Arrow files, an Arrow file and a Parquet file of more
+        than a million rows are read part by part, and a sample of the rows is kept.
         """
-        in_parts = path.is_dir() or path.suffix.lower() in ARROW_ENDINGS
+        in_parts = any_size and (path.is_dir() or path.suffix.lower() in ARROW_ENDINGS)
         names = DataFiles.columns_of(path) if in_parts else column_names(path)
         if not target:
             raise ValueError(
@@ -111,7 +123,7 @@ class DataSet:
         if target in drop:
             raise ValueError(f"column {target!r} is both the target and dropped: choose one.")
         kept = [name for name in names if name != target and name not in drop]
-        if in_parts or _is_large(path, target):
+        if in_parts or (any_size and _is_large(path, target)):
             parts = Parts(path, target, list(dict.fromkeys([*kept, *by])))
             rows = parts.sample()
             groups, labels = _groups(rows.table, by), rows.labels
