@@ -79,7 +79,7 @@ class BoxProof:
         column = int(np.searchsorted(self.ends, pick, side="right"))
         start = int(self.ends[column]) - int(self.table.n_thresholds[column])
         near = [other for other in self.shares if start <= other < self.ends[column]]
-        near.sort(key=lambda other: (-min(self.visits[other], 2), abs(other - pick)))
+        near.sort(key=lambda other: (self.visits[other] < 2, abs(other - pick)))
         return self.shares[near[0]].astype(np.float64) if near else None
 
     def _settle(
