@@ -120,6 +120,12 @@ def test_what_cannot_be_read_of_other_packages():
             ),
             "splits on categories itself",
         ),
+        (  # none of its splits asks about the categories
+            xgboost.XGBClassifier(enable_categorical=True, max_depth=1, n_estimators=1).fit(
+                frame[["a", "c"]], frame["a"] > 0
+            ),
+            "splits on categories itself",
+        ),
         (
             lightgbm.LGBMClassifier(n_estimators=2, verbose=-1, min_child_samples=2).fit(
                 frame[["a", "c"]], frame["y"]

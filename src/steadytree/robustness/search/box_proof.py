@@ -13,8 +13,8 @@ from steadytree.robustness.search.boxes import BoxProblem, empty_tree, rows_of
 from steadytree.robustness.search.problem import Floats
 
 STEP_WORK = 10_000_000  # values looked at in one step; limits of time are checked between steps
-ROOM = 0.1  # share of the gap by which the bounds of two sides may be too high at first
-FIRST_ROOM = 0.005  # of trees of two levels over all rows, as a share of the bound
+ROOM = 0.04  # share of the gap by which the bounds of two sides may be too high at first
+FIRST_ROOM, DEEP_ROOM = 0.005, 0.1  # of trees of two levels over all rows, and of more, by bound
 MOST_SHARES = 20_000_000  # rows by roots of which shares are kept
 MOST_VISITS = 5  # of a root: each has half the room of the one before, and more rounds
 STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
@@ -42,7 +42,7 @@ class BoxProof:
         self.begin_step = begin_step
         self.ends = np.cumsum(self.table.n_thresholds)
         self.visits = np.zeros(problem.n_splits, np.int64)
-        room = (FIRST_ROOM if depth == 3 else ROOM) * bound  # of three levels all takes long
+        room = (FIRST_ROOM if depth == 3 else DEEP_ROOM) * bound
         most = self._least_upper(self.table.weight, depth - 1, room, 1)[0]
         # of each root, as far as known
         self.near, self.sides = first_bounds(self.table, self.table.weight, most, bound)
@@ -79,7 +79,7 @@ class BoxProof:
         column = int(np.searchsorted(self.ends, pick, side="right"))
         start = int(self.ends[column]) - int(self.table.n_thresholds[column])
         near = [other for other in self.shares if start <= other < self.ends[column]]
-        near.sort(key=lambda other: (-min(self.visits[other], 2), abs(other - pick)))
+        near.sort(key=lambda other: (self.visits[other] < 2, abs(other - pick)))
         return self.shares[near[0]].astype(np.float64) if near else None
 
     def _settle(
