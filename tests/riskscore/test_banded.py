@@ -7,8 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.riskscore import banded
+from steadytree.riskscore import band_regression, banded
 from steadytree.riskscore.band_bins import ColumnBins
+from steadytree.riskscore.band_regression import refit
 from steadytree.riskscore.band_trends import Trends
 from steadytree.riskscore.banded import BandSettings, BinnedRows, grow_bands, least_weights
 from tests.riskscore.test_condition_score import mixed_data
@@ -53,7 +54,7 @@ def test_the_fit_is_the_penalised_optimum_of_its_bands(seed, with_trends):
         lost = np.logaddexp(0, level).sum() - rows.events @ level
         return lost + found.ridge / 2 * (at[1:] ** 2).sum()
 
-    assert banded.LEAST_RIDGE <= found.ridge <= banded.RIDGE
+    assert band_regression.LEAST_RIDGE <= found.ridge <= band_regression.RIDGE
     best = minimize(loss, np.zeros(X.shape[1]), method="BFGS")
     assert found.loss == pytest.approx(best.fun, rel=1e-6)
     np.testing.assert_allclose(level_of(rows, found), X @ best.x, atol=1e-3)
@@ -149,8 +150,8 @@ def test_a_turn_is_kept_where_it_gains_more_than_its_price():
         found = banded._no_bands(rows)
         for first in (1, 2):
             own = np.where(np.arange(found.band.shape[1]) == first, first, found.band[0])
-            found = banded._refit(rows, banded._with_bands(rows, found, 0, own))
-        joined = [banded._refit(rows, banded._joined(found, 0, *pair)) for pair in ((0, 1), (1, 2))]
+            found = refit(banded._with_bands(rows, found, 0, own))
+        joined = [refit(banded._joined(found, 0, *pair)) for pair in ((0, 1), (1, 2))]
         gains.append(min(one.loss for one in joined) - found.loss)
         kept.append(banded.straighten(rows, found).band.max() == 2)
     assert kept == [gain > banded.TURN / 2 for gain in gains]
@@ -180,3 +181,46 @@ def test_a_split_that_others_make_needless_is_exchanged_at_the_price_of_one():
     # a split of a column of two values costs one, as there is no threshold to choose
     assert greedy.spent == 3
     assert found.spent == pytest.approx(3)
+
+
+@pytest.mark.parametrize("with_trends", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_spent_is_the_price_of_the_splits_that_are_there(seed, with_trends):
+    """Whatever was exchanged or joined: thresholds of a column cost the same, and a trend log 2."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(400, 6))
+    x[:, 2:4] = x[:, 2:4] > 0  # without a choice of thresholds
+    x[:, 4] = np.clip(np.rint(x[:, 4]), -2, 2)
+    level = x[:, 0] + np.abs(x[:, 1]) + x[:, 2] - 2 * x[:, 3] * x[:, 0] + x[:, 4]
+    y = rng.random(400) < 1 / (1 + np.exp(-level))
+    space = FeatureSpace.observe(x)
+    bins = tuple(ColumnBins.of(c, x[:, j], np.ones(400), 5.0) for j, c in enumerate(space))
+    binned = np.stack([one.binned(x[:, j]) for j, one in enumerate(bins)]).astype(np.uint16)
+    rows = BinnedRows(
+        bins, np.arange(6), binned, y.astype(float), np.ones(400),
+        np.zeros(6, bool), np.zeros(6, np.int64), np.full(6, banded.TURN),
+    )  # fmt: skip
+    settings = BandSettings(8, 6, trends=trends_of(rows) if with_trends else None)
+    weight = rows.weight_of_bins()
+    greedy = banded._split_all(rows, banded._no_bands(rows), settings, weight)[-1]
+    exchanged = banded._exchange(rows, greedy, settings, weight)
+    for found in (greedy, exchanged, grow_bands(rows, settings)):
+        expected = 0.0
+        for v in found.used:
+            numbers = len(set(found.band[v].tolist())) - 1, len(bins[v].thresholds)
+            expected += 1 + np.log(2) if v in found.trend else numbers[0] * (1 + np.log(numbers[1]))
+        assert found.spent == pytest.approx(expected)
+        assert set(found.paid) == set(found.used)
+
+
+def test_splits_of_categories_go_at_the_mean_of_their_variables_prices():
+    rows = binned_rows(1, 600)
+    (v,) = np.flatnonzero(rows.categorical)[:1].tolist()
+    found = banded._no_bands(rows)
+    for leaves in (1, 2):
+        own = np.where(np.arange(found.band.shape[1]) == leaves, leaves, found.band[v])
+        found = refit(banded._with_bands(rows, found, v, own))
+    found = replace(found, paid={v: 5.0})
+    once = banded._joined(found, v, 1, 2)
+    assert once.paid == {v: 2.5}
+    assert banded._joined(once, v, 0, 1).paid == {}

@@ -9,9 +9,10 @@ from scipy.special import expit, logit
 from steadytree.models.condition import Condition
 from steadytree.models.variable import category_conditions, number_conditions
 from steadytree.riskscore._kernels.bands import polish_steps
-from steadytree.riskscore.banded import Bands, BinnedRows
+from steadytree.riskscore.band_regression import Bands
+from steadytree.riskscore.banded import BinnedRows
 
-SEARCHED = 0.35  # part of a split's price that its gain is too high by
+SEARCHED = 0.5  # part of a split's price that its gain is too high by
 NEAR = 0.5  # log likelihood that smaller points may cost
 
 Floats = NDArray[np.float64]

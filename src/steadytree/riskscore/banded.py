@@ -1,7 +1,6 @@
 """Bands of a risk score: the greedy search for splits under the log loss, before rounding."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,10 +15,9 @@ from steadytree.riskscore._kernels.bands import (
     sum_bins,
 )
 from steadytree.riskscore.band_bins import ColumnBins
+from steadytree.riskscore.band_regression import RIDGE, Bands, refit, with_own_prior
 from steadytree.riskscore.band_trends import Trends
 
-# a normal prior on the log odds of each band: of variance 1/2 in the search, at most 10 after it
-RIDGE, LEAST_RIDGE = 2.0, 0.1
 TURN = 10.0  # twice the log likelihood that a change of direction must gain
 # prices in twice the log likelihood: chance alone gains about this much by the best split
 TREND_PRICE = float(np.log(2))  # a trend has two scales to choose from
@@ -78,38 +76,6 @@ class BinnedRows:
         return np.stack([np.bincount(z, self.weights, minlength=width) for z in self.binned])
 
 
-@dataclass(frozen=True, eq=False)
-class Bands:
-    """Bands of the variables with their log odds, and the rows by their combination of bands."""
-
-    band: NDArray[np.int64]  # (p, b): band of each bin
-    value: Floats  # (p, b): log odds of its band
-    start: float
-    used: tuple[int, ...]  # variables with at least two bands, in order of their first split
-    pattern_of_row: NDArray[np.int64]
-    members: NDArray[np.int64]  # (m, n_used): band of each pattern
-    weight: Floats  # (m,)
-    events: Floats  # (m,)
-    loss: float  # penalised, summed over rows
-    plain_loss: float  # without the penalty
-    null_loss: float  # of the share of events alone
-    spent: float = 0.0  # prices of all splits
-    ridge: float = RIDGE
-    # of variables that follow a trend: what their coefficients are multiplied by, (1 or 2, bands)
-    trend: Mapping[int, Floats] = field(default_factory=dict)
-
-    def levels(self) -> Floats:
-        """Log odds of each pattern."""
-        columns = [self.values_of(v)[self.members[:, k]] for k, v in enumerate(self.used)]
-        return self.start + np.sum([np.zeros(len(self.weight)), *columns], axis=0)
-
-    def values_of(self, v: int) -> Floats:
-        """Log odds of each band of a variable."""
-        found = np.empty(self.band[v].max() + 1)
-        found[self.band[v]] = self.value[v]
-        return found
-
-
 def least_weights(total: float) -> tuple[float, float]:
     """Least weight of a band at an end, and of one between others."""
     least = min(LEAST, max(FEW * total, 2.0))
@@ -152,17 +118,13 @@ def _split_all(
 ) -> list[Bands]:
     """The bands after each further split that pays."""
     path: list[Bands] = []
-    for _ in range(settings.max_conditions - _n_splits(found)):
+    for _ in range(settings.max_conditions - sum(map(found.n_splits, found.used))):
         gain, paid, other = _split_best(rows, found, settings, weight_of_bins)
         if other is None or (gain <= WORTH * paid and not _waiting(rows, found, settings)):
             break
         found = other
         path.append(found)
     return path
-
-
-def _n_splits(found: Bands) -> int:
-    return sum(1 if v in found.trend else int(found.band[v].max()) for v in found.used)
 
 
 def _beats_chance(rows: BinnedRows, found: Bands) -> bool:
@@ -175,11 +137,7 @@ def _finished(
     rows: BinnedRows, found: Bands, settings: BandSettings, weight_of_bins: Floats
 ) -> Bands:
     """Exchange splits, refit with the prior's own variance, and straighten."""
-    found = _exchange(rows, found, settings, weight_of_bins)
-    # the prior's variance is that of the log odds found, where that is larger (empirical Bayes)
-    values = np.concatenate([found.values_of(v) for v in found.used])
-    ridge = float(np.clip(len(values) / (values @ values), LEAST_RIDGE, RIDGE))
-    return straighten(rows, _refit(rows, replace(found, ridge=ridge)))
+    return straighten(rows, with_own_prior(_exchange(rows, found, settings, weight_of_bins)))
 
 
 def _split_best(
@@ -205,8 +163,9 @@ def _split_best(
             trend = {**trend, u: trends.basis(u, scale)}
     if v < 0:
         return 0.0, 0.0, None
-    other = _refit(rows, replace(_with_bands(rows, found, v, own), trend=trend))
-    return gain + paid, paid, replace(other, spent=found.spent + 1 + paid)
+    prices = {**found.paid, v: found.paid.get(v, 0.0) + 1 + paid}
+    other = replace(_with_bands(rows, found, v, own), trend=trend, paid=prices)
+    return gain + paid, paid, refit(other)
 
 
 def _exchange(
@@ -215,8 +174,7 @@ def _exchange(
     """Join the weakest split and make the best one instead, while that lowers the loss."""
     for _ in range(settings.max_conditions):
         for pair in _weakest(rows, found)[:WEAKEST]:
-            joined = _refit(rows, _joined(found, *pair))
-            joined = replace(joined, spent=found.spent * (1 - 1 / _n_splits(found)))
+            joined = refit(_joined(found, *pair))
             _, _, other = _split_best(rows, joined, settings, weight_of_bins)
             if other is None:
                 continue
@@ -307,53 +265,6 @@ def _with_bands(rows: BinnedRows, found: Bands, v: int, own: NDArray[np.int64]) 
     )  # fmt: skip
 
 
-def _refit(rows: BinnedRows, found: Bands) -> Bands:
-    """The ridge regression of all bands and trends, from where they are."""
-    bases = [found.trend.get(v, np.eye(found.band[v].max() + 1)) for v in found.used]
-    parts = [basis.T[found.members[:, k]] for k, basis in enumerate(bases)]
-    design = np.column_stack([np.ones(len(found.weight)), *parts])
-    now = [
-        basis @ found.values_of(v) / (basis * basis).sum(axis=1)
-        for v, basis in zip(found.used, bases, strict=True)
-    ]
-    theta = np.concatenate([[found.start], *now])
-    ridge = np.append(0.0, np.full(len(theta) - 1, found.ridge))
-    theta, loss = _newton(design, found.weight, found.events, ridge, theta)
-    value, at = np.zeros_like(found.value), 1
-    for v, basis in zip(found.used, bases, strict=True):
-        value[v] = (theta[at : at + len(basis)] @ basis)[found.band[v]]
-        at += len(basis)
-    plain = loss - 0.5 * float(ridge @ theta**2)
-    return replace(found, value=value, start=float(theta[0]), loss=loss, plain_loss=plain)
-
-
-def _newton(
-    design: Floats, weight: Floats, events: Floats, ridge: Floats, theta: Floats
-) -> tuple[Floats, float]:
-    """Newton steps with halving on the penalised logistic loss."""
-
-    def loss(at: Floats) -> float:
-        level = design @ at
-        return float((weight * np.logaddexp(0, level) - events * level).sum() + 0.5 * ridge @ at**2)
-
-    now = loss(theta)
-    for _ in range(30):
-        risk = expit(design @ theta)
-        slope = design.T @ (weight * risk - events) + ridge * theta
-        curve = (design.T * (weight * risk * (1 - risk))) @ design
-        step = np.linalg.solve(curve + np.diag(ridge + 1e-9), slope)
-        size, found = 1.0, loss(theta - step)
-        while found > now and size > 1e-4:
-            size /= 2
-            found = loss(theta - size * step)
-        if found > now:
-            break
-        theta, now = theta - size * step, found
-        if np.abs(step).max() < 1e-4:
-            break
-    return theta, now
-
-
 def straighten(rows: BinnedRows, found: Bands) -> Bands:
     """Join neighbouring bands of a variable that turns or runs against its direction.
 
@@ -366,7 +277,7 @@ def straighten(rows: BinnedRows, found: Bands) -> Bands:
         if not against and not (turns and rows.turn[v] > 0):
             continue
         order = list(dict.fromkeys(found.band[v, :size].tolist()))
-        joined = [_refit(rows, _joined(found, v, *pair)) for pair in pairwise(order)]
+        joined = [refit(_joined(found, v, *pair)) for pair in pairwise(order)]
         best = min(joined, key=lambda one: _price(rows, one), default=found)
         if joined and (against or _price(rows, best) < _price(rows, found)):
             return straighten(rows, best)
@@ -397,4 +308,8 @@ def _joined(found: Bands, v: int, one: int, two: int) -> Bands:
     if band[v].max() == 0:
         used, members = tuple(u for u in used if u != v), np.delete(members, at, axis=1)
     trend = {u: basis for u, basis in found.trend.items() if u != v}
-    return replace(found, band=band, members=members, used=used, trend=trend)
+    # thresholds of one variable cost the same; of categories, whose prices differ, the mean goes
+    paid = {u: price for u, price in found.paid.items() if u != v or v in used}
+    if v in paid:
+        paid[v] *= 1 - 1 / found.n_splits(v)
+    return replace(found, band=band, members=members, used=used, trend=trend, paid=paid)

@@ -15,7 +15,8 @@ from steadytree.riskscore import banded
 from steadytree.riskscore._kernels.bands import fit_line
 from steadytree.riskscore.band_bins import ColumnBins
 from steadytree.riskscore.band_points import conditions_of, round_bands, shrinkage, start_for
-from steadytree.riskscore.banded import Bands, BandSettings, BinnedRows
+from steadytree.riskscore.band_regression import Bands
+from steadytree.riskscore.banded import BandSettings, BinnedRows
 from steadytree.riskscore.boosting import TAUS, Points, last_within_error
 from steadytree.riskscore.candidates import (
     SLACK,
