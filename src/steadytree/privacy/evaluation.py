@@ -134,8 +134,8 @@ def private_accuracy(
         tree = as_tree(model)
         if tree.space.names != tuple(declared.names):
             raise ValueError(
-                f"the schema declares the columns {list(declared.names)}, and model was fitted on "
-                f"{list(tree.space.names)}: pass the schema of its fit."
+                f"model was fitted on other columns, {list(tree.space.names)}, than the schema "
+                f"declares, {list(declared.names)}: pass the schema of its fit."
             )
         for own, column in zip(tree.space, declared.space, strict=True):
             if own.categories != column.categories:
