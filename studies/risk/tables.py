@@ -6,6 +6,7 @@ import numpy as np
 
 import data
 
+PEERS = ("fasterrisk", "optbinning", "l1", "imodels")  # which are risk scores
 MEASURES = ("log_loss", "auc", "accuracy", "size", "seconds")
 
 
@@ -33,8 +34,10 @@ def all_tables(lines):
 
 
 def all_splits(lines):
-    """Our default over all its splits, whatever peers have, with the standard deviation."""
-    rows = [["banded, all splits", "splits", "log_loss", "sd", "auc", "sd"]]
+    """Our default over all its splits with the standard deviation, and peers that have as many."""
+    others = dict.fromkeys(line["method"] for line in lines if line["method"] in PEERS)
+    heads = [f"{method} {short}" for method in others for short in ("loss", "auc")]
+    rows = [["banded, all splits", "splits", "log_loss", "sd", "auc", "sd", *heads]]
     listed = [line for line in lines if line["method"] == "banded"]
     for name in dict.fromkeys(line["set"] for line in listed):
         own = [line for line in listed if line["set"] == name]
@@ -42,6 +45,11 @@ def all_splits(lines):
         for key in ("log_loss", "auc"):
             values = [line[key] for line in own]
             row += [f"{np.mean(values):.4f}", f"{np.std(values, ddof=1):.4f}"]
+        for method in others:
+            peer = [x for x in lines if (x["set"], x["method"]) == (name, method) and "auc" in x]
+            whole = {x["seed"] for x in peer} == {x["seed"] for x in own}
+            for key in ("log_loss", "auc"):
+                row.append(f"{np.mean([x[key] for x in peer]):.4f}" if whole else "-")
         rows.append(row)
     return aligned(rows)
 
