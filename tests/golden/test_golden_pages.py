@@ -31,10 +31,16 @@ def as_json(data):
 
 
 def as_lines(page):
-    """A page with each element on a line, styles and scripts shortened to their length."""
+    """A page with each element on a line, styles and scripts shortened to their length.
+
+    Data are rounded before: the last digits of a number depend on the processor.
+    """
 
     def shortened(found):
-        return f"{found[1]}({len(found[2])} characters){found[3]}"
+        text = found[2]
+        if "application/json" in found[1]:
+            text = json.dumps(rounded(json.loads(text)))
+        return f"{found[1]}({len(text)} characters){found[3]}"
 
     page = re.sub(r"(<style[^>]*>)(.*?)(</style>)", shortened, page, flags=re.S)
     page = re.sub(r"(<script[^>]*>)(.*?)(</script>)", shortened, page, flags=re.S)
