@@ -23,6 +23,8 @@ def helps(command, words=()):
 def test_help_of_every_command(command, golden):
     found = helps(command)
     assert len(found) > 20
+    listed = [text.partition("\nCommands:\n")[2].partition("\n\n")[0] for text in found.values()]
+    assert not [line for text in listed for line in text.splitlines() if line.endswith("...")]
     if tuple(map(int, typer.__version__.split(".")[:2])) < FORMAT_OF:
         pytest.skip(f"typer {typer.__version__} formats help in another way")
     golden("help.txt", "\n".join(f"$ {name} --help\n{text}" for name, text in found.items()))

@@ -79,7 +79,7 @@ def certify(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Certify how far inputs can move before the model's prediction changes.
+    """Certify how far inputs can move before predictions change.
 
     The worst-case accuracy is the share of rows that are predicted correctly under every
     perturbation within the budget. For a forest or boosted trees it lies between two shares.

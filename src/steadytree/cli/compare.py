@@ -47,7 +47,10 @@ def compare(
     out: PageOut = Path("compare.html"),
     as_json: AsJson = False,
 ) -> None:
-    """Compare learners on the same folds: accuracy, size, stability, robustness, time."""
+    """Compare learners: accuracy, size, stability, robustness.
+
+    All learners are fitted to the same folds.
+    """
     check_is_page(out)
     check_can_write(out)
     named = [name.strip() for name in learners.split(",") if name.strip()]

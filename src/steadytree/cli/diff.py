@@ -43,7 +43,10 @@ def diff(
     trust: options.Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what changed between two saved trees, and which predictions change."""
+    """Show what changed from one tree to another.
+
+    With rows, also which of their predictions change.
+    """
     if data is None and (max_flips is not None or target is not None):
         raise ValueError("--max-flips and --target need rows: pass them with --data.")
     _check_before_work(max_flips, out)
@@ -82,7 +85,7 @@ def retrain(
     trust: options.Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a tree to new rows that changes few predictions, and show what changed.
+    """Fit a tree to new rows that changes few predictions.
 
     Of all trees near the one in use, that with the fewest changed predictions is taken whose score
     on rows not fitted to is at most --max-loss below that of a tree fitted without it.

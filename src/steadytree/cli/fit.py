@@ -76,7 +76,10 @@ def fit(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a tree and save it: a steady one, or a stable one to files of any size."""
+    """Fit a tree and save it: a steady one, or a stable one.
+
+    Both can be fitted to files of any size.
+    """
     if not target:  # some versions of typer accept a missing required option
         raise ValueError("--target is missing: name the column to predict.")
     check_can_write(out)

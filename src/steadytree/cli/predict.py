@@ -33,9 +33,10 @@ def predict(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the rows of a file: csv with the identifiers, probabilities and the leaf.
+    """Predict the rows of a file.
 
-    Without --out, the lines are printed.
+    The result is csv with the identifiers, predictions, probabilities and the leaf. Without --out
+    it is printed.
     """
     check_order("predict", model, data)
     if out is not None:

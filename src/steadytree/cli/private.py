@@ -54,7 +54,7 @@ Examples:
   steadytree private ledger verify patients.ledger --coordinator-key coordinator.sign.pub"""
 
 app = options.App(
-    help="Differential privacy: declare a schema, fit, evaluate, and account for the budget.",
+    help="Learn under differential privacy, and keep the account.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -69,7 +69,10 @@ def schema(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Write a schema to fill in, from the column names alone; no value is read."""
+    """Write a schema to fill in, from the column names alone.
+
+    No value is read.
+    """
     from steadytree.data.schema import template_of_names
 
     if check_can_write(out).exists():
@@ -103,7 +106,9 @@ def simulate(
     out: Annotated[options.MayWrite, option("FILE", "Where to plot it (png, svg, pdf).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate how accurate private trees will be, before any budget is spent.
+    """Estimate how accurate private trees will be.
+
+    No budget is spent.
 
     Only for public or generated rows: the results are exact, charged to no ledger and not private.
     Choosing epsilon by trying it on the private rows is a release of its own.
@@ -146,7 +151,10 @@ def fit(
     rows_per_person: options.RowsPerPerson = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a private tree, charge the ledger, save the tree; exit 3 if the budget is spent."""
+    """Fit a private tree, charge the ledger and save the tree.
+
+    Exit code 3 if the budget is spent.
+    """
     check_can_write(out)
     names_with(data, target)
     declared = st.Schema.load(schema)
@@ -183,7 +191,10 @@ def evaluate(
     rows_per_person: options.RowsPerPerson = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate a tree's accuracy on private rows, with noise; exit 3 if the budget is spent."""
+    """Estimate a tree's accuracy on private rows, with noise.
+
+    Exit code 3 if the budget is spent.
+    """
     check_order("private evaluate", tree, data)
     names_with(data, target)
     declared, model = st.Schema.load(schema), st.load(tree)
@@ -217,7 +228,7 @@ class _ShowsByDefault(TyperGroup):
 
 
 ledger_app = options.App(
-    help="Show what was spent on which release, or verify a ledger; by default show.",
+    help="Show what was spent, or verify a ledger.",
     cls=_ShowsByDefault,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -283,7 +294,9 @@ def verify(
     witness: Annotated[MayRead, option("FILE", "The ledger's witness.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a ledger as a third party: nothing is written, no budget need be known.
+    """Verify a ledger as a third party.
+
+    Nothing is written, and no budget need be known.
 
     Hashes, numbers and mark; that no more was spent than the budget; and that the ledger is a
     continuation of every head that a coordinator or a witness has noted. Exit 2 if it is not.

@@ -108,7 +108,10 @@ def serve(
         int | None, typer.Option(hidden=True, help="FOR TESTS ONLY: seeded noise, NOT PRIVATE.")
     ] = None,
 ) -> None:
-    """Answer requests over a local socket until stopped (SIGTERM, Ctrl-C)."""
+    """Answer requests over a local socket until stopped.
+
+    SIGTERM and Ctrl-C stop it.
+    """
     import logging
     import signal
 
@@ -170,7 +173,10 @@ def join(
         bool, typer.Option("--same-user", help="FOR TRIALS: join as the user who owns the rows.")
     ] = False,
 ) -> None:
-    """Connect a gateway to a coordinator over Flower, and reconnect until stopped."""
+    """Connect a gateway to a coordinator over Flower.
+
+    It reconnects until it is stopped.
+    """
     import logging
 
     from steadytree.federated.flower.supernode import SuperNode, check_gateway

@@ -56,7 +56,9 @@ def rehearse(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rehearse a study on this machine: three hospitals, one is killed, the account is verified.
+    """Rehearse a study of three hospitals on this machine.
+
+    One holder is killed and resumes, and the account is verified at the end.
 
     Patients are made up. Every process is a real one: gateways, and with --flower relays and
     Flower's SuperLink too. No option is needed, and nothing is left behind without --folder.

@@ -88,7 +88,10 @@ def answer(
     as_json: AsJson = False,
     testing_seed: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Check a request and write its signed answer; exit 3 if the budget is spent."""
+    """Check a request and write its signed answer.
+
+    Exit code 3 if the budget is spent.
+    """
     from steadytree.federated.signed_files import answer_path, read_request_file, write_answer_file
 
     content = read_request_file(question, keys)
@@ -130,7 +133,10 @@ def merge(
     without: Annotated[list[str] | None, option("NAME", "Continue without this holder.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the answers of one round and continue; write the tree after the last round."""
+    """Check the answers of one round and continue.
+
+    After the last round the tree is written.
+    """
     from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.coordinator import finish, learn
     from steadytree.federated.receipts import Receipts
@@ -250,7 +256,10 @@ def keys(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create, renew or revoke certificates and keys, for a plan or for one holder."""
+    """Create, renew or revoke certificates and keys.
+
+    For all holders of a plan, or for one.
+    """
     from steadytree.federated import keys as made
     from steadytree.federated.study import StudyConfig
 
@@ -287,7 +296,10 @@ def coordinate(
     logs: Annotated[MayFill, option("FOLDER", "Keep the files and logs of Flower here.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a study over Flower, or resume it; exit 3 if the budget is spent."""
+    """Run a study over Flower, or resume it.
+
+    Exit code 3 if the budget is spent.
+    """
     import signal
     import tempfile
 

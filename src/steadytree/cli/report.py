@@ -118,7 +118,9 @@ def report(
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Report on a saved or a new tree, in the terminal and as one offline HTML page.
+    """Report on a saved or a new tree, as text and as a page.
+
+    The page is one HTML file that needs no network.
 
     Without --model, a tree is fitted to 70 % of the rows and evaluated on the others.
     """

@@ -60,9 +60,9 @@ def reproduce(
         bool, typer.Option("--json", help="Print the list, or the result of the run, as JSON.")
     ] = False,
 ) -> None:
-    """Reproduce the tables and figures of a paper, in the terminal and as an HTML page.
+    """Reproduce the tables and figures of a paper.
 
-    The page is study.html in the folder of --out, by default STUDY_out.
+    They are printed, and shown on a page: study.html in the folder of --out, by default STUDY_out.
     """
     if study == "--help":
         typer.echo(context.get_help())

@@ -143,7 +143,7 @@ def score(
     tau: Annotated[str | None, typer.Option(hidden=True)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a risk score to a file and print it, or apply a saved one to a file.
+    """Fit a risk score and print it, or apply a saved one.
 
     A saved risk score is applied to every row: all columns are kept, and total, risk, prediction,
     reasons and remarks are added. Without --out they are printed as csv.

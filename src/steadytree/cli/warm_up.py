@@ -23,7 +23,10 @@ N_ROWS = 240
 
 
 def warm_up(as_json: AsJson = False) -> None:
-    """Compile what fits, predictions, reports and certificates need, so that the first is quick."""
+    """Compile all loops now, so that the first fit is quick.
+
+    These are the loops of fits, predictions, reports and certificates.
+    """
     steps = list(_steps())
     with Progress() as progress:
         for number, (what, work) in enumerate(steps, 1):
