@@ -11,6 +11,8 @@ right, and what the package does, is on :doc:`/errata`.
 # tie of labels: no split can be sampled, the printed bound is 0, and half of the removals turn the
 # leaf.
 
+import math
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -99,6 +101,26 @@ print(f"relative standard error of 100 sampled removals: {error:.2f}")
 assert error > 0.2
 
 # %%
+# **Average sensitivity, Algorithm 5.** Its distance takes two splits of one feature for the same,
+# however far the threshold moves: stumps that disagree on nearly all rows are 0 apart.
+
+line = np.arange(100.0)[:, None]
+stumps = [DecisionTreeClassifier(max_depth=1).fit(line, line[:, 0] > cut) for cut in (1, 97)]
+apart = float(st.tree_distance(*stumps, kind="node-features"))
+changed = (stumps[0].predict(line) != stumps[1].predict(line)).mean()
+print(f"distance {apart:g}, answers that differ: {changed:.0%}")
+assert apart == 0
+assert changed > 0.9
+
+# %%
+# **Average sensitivity, the authors' program.** It loops for ever on equal rows with mixed labels,
+# since no threshold parts them. Such rows have to be a leaf.
+
+model = st.StableTreeClassifier(3, 0.3, random_state=0).fit(np.zeros((10, 2)), labels)
+print("leaves of ten equal rows with two labels:", model.tree_.n_leaves)
+assert model.tree_.n_leaves == 1
+
+# %%
 # **Tree distance, Proposition 1.** Not a metric among trees of different size: two stumps that cut
 # off a hundredth at either end are far apart, and both are next to the single leaf.
 
@@ -119,6 +141,40 @@ depth, whole, narrow = 3, np.array([0.0, 1.0]), np.array([0.0, 1e-9])
 numeric = 2 * depth * np.abs(whole - narrow).sum() / 2
 print(f"largest numeric part of paths of depth {depth}: {numeric:.1f}, printed {2 * depth}")
 assert numeric <= depth
+
+# %%
+# **Tree distance, equation 2.** A path without bounds weighs nothing, and one whose feature is
+# hardly bounded the most. And a split that changes no answer makes trees differ.
+
+unit = st.FeatureSpace.declare(bounds={"x": (0, 1)})
+nan, none = np.nan, -1
+
+
+def chain(*thresholds):
+    """One split after the other on x: 0 below the first threshold, 1 above it."""
+    n = len(thresholds)
+    inner = np.arange(n)
+    return st.Tree(
+        unit,
+        ["a", "b"],
+        feature=[0] * n + [none] * (n + 1),
+        threshold=[*thresholds, *[nan] * (n + 1)],
+        left=[*(inner + n), *[none] * (n + 1)],
+        right=[*inner[1:], 2 * n, *[none] * (n + 1)],
+        value=[[0.5, 0.5]] * n + [[1, 0]] + [[0, 1]] * n,
+        weight=[*range(n + 1, 1, -1), *[1] * (n + 1)],
+    )
+
+
+def path_weight(low, high):
+    return (high - low) * ((low, high) != (0, 1))
+
+
+print("weights:", path_weight(0, 1), path_weight(0, 0.01), path_weight(0, 0.99))
+assert path_weight(0, 1) < path_weight(0, 0.01) < path_weight(0, 0.99)
+apart = float(st.tree_distance(chain(0.5), chain(0.5, 0.8)))
+print(f"two trees that are one function: {apart:.2f} apart")
+assert apart > 0
 
 # %%
 # **Tree distance, sections 2.5 and 3.** Divided by the bound of its own depth, the deeper of two
@@ -163,6 +219,41 @@ print(f"privacy loss {loss:.2f}, promised {alpha:g}")
 assert loss > 4.9 * alpha
 
 # %%
+# **Private trees, Lemma 11.** The noise follows the size m of the leaf, which is private, and at
+# m = 1 the scale 10 lg(m) / m of appendix A.3 is 0, although a second row can raise J from 0 to 1.
+# The proof sketches of Lemmas 4 and 6 print the noise as growing with alpha.
+
+print("scale at m = 1, 2, 4, 1000:", [round(10 * math.log2(m) / m, 1) for m in (1, 2, 4, 1000)])
+assert 10 * math.log2(1) / 1 == 0
+
+# %%
+# **Private trees, "differ on at most one point".** A replaced row leaves one leaf and enters
+# another: with counts of both leaves released at alpha, as parallel composition is used, the loss
+# is 2 alpha. For a row that is added or removed it is alpha.
+
+loss = {"replaced": [(1, 0), (0, 1)], "removed": [(1, 0), (0, 0)]}
+loss = {name: alpha * sum(map(abs, np.subtract(*two).tolist())) for name, two in loss.items()}
+print(loss)
+assert loss == {"replaced": 2 * alpha, "removed": alpha}
+
+# %%
+# **Private trees, appendix A.4.** Three kinds of counts for each of #H splits, each with
+# 3 alpha / #H, cost nine times alpha; the proof has the noise of alpha / (3 #H).
+
+cost = 3 * 159 * 3 * alpha / 159
+print(f"{cost:g} times alpha")
+assert cost == 9 * alpha
+
+# %%
+# **Private trees, evenly spaced thresholds.** Taken from the range of the data they tell whether
+# the row with the largest value is there: not one is the same without it. Ranges must be declared.
+
+values = np.append(rng.random(50), 3.0)
+grids = [np.linspace(own.min(), own.max(), 12)[1:-1] for own in (values, values[:-1])]
+print("thresholds in common:", len(np.intersect1d(*grids)))
+assert not len(np.intersect1d(*grids))
+
+# %%
 # **Private trees, Lemma 20.** The root of Gini's index is not 10/m sensitive: at a pure node one
 # row changes 2 sqrt(q (1 - q)) by about 2 / sqrt(m).
 
@@ -198,6 +289,36 @@ votes = np.array([1, 1, 0, 0])
 assert (votes.sum() >= len(votes) / 2) != ((2 * votes - 1).sum() > 0)
 
 # %%
+# **Separation, the robustness of LCPA's cards.** Where 0/1 flags are moved linearly, a total can be
+# brought to 0 by less than one half. No flag of a row can change by that little.
+
+card = np.array([5, 2, -1, 1])
+total = card @ np.array([1, 0, 1, 0]) - 3  # of a row with two of the four flags, and a bias
+print(f"linear distance {abs(total) / np.abs(card).sum():.2f}")
+assert abs(total) / np.abs(card).sum() < 0.5
+
+# %%
+# **Separation, Algorithm 1.** "Without loss of generality w >= 0" needs columns of known sign.
+# Conditions "at least" alone cannot use a column that falls with the outcome: the printed accuracy
+# of diabetes, 0.65, is the share of the larger class, 500 of 768.
+
+falling, outcome = np.linspace(0, 1, 100), np.repeat([1, 0], 50)
+best = {
+    way: max(float(((side * falling >= side * cut) == outcome).mean()) for cut in falling)
+    for way, side in (("at least", 1), ("at most", -1))
+}
+print(f"best single condition: {best}; diabetes: {500 / 768:.2f}")
+assert best == {"at least": 0.5, "at most": 1.0}
+
+# %%
+# **Separation, appendix B.** "Whether the sample is benign", "whether patients have diabetes": the
+# positive shares of Table 2, 0.35 and 0.65, are those of the 239 malignant samples of 683 and of
+# the 500 patients of 768 without diabetes.
+
+print(round(239 / 683, 2), round(500 / 768, 2))
+assert (round(239 / 683, 2), round(500 / 768, 2)) == (0.35, 0.65)
+
+# %%
 # **Separation, section 6.1.** "Nine datasets have gamma >= 0.001"; Table 2 prints these margins:
 
 gamma = [0.001, 0.33, 0.00002, 0.0003, 0.003, 0.2, 0.0008, 0.33]  # adult to ficobin
@@ -213,11 +334,18 @@ print((28 // 2) ** 2, "and", (28 // 4) ** 2, "blocks")
 assert (28 // 4) ** 2 == 49
 
 # %%
+# **Private trees, Adult.** 159 splits are 10 thresholds of each of six numbers and 99 categories:
+# missing is none of them, though three columns have missing values.
+
+categories = [8, 16, 7, 14, 6, 5, 2, 41]  # work class, education, ... , sex, country
+print(6 * 10 + sum(categories))
+assert 6 * 10 + sum(categories) == 159
+
+# %%
 # **Robust trees, section 3.3.** A path may test one feature several times. The cost of reaching a
 # leaf is the distance to its interval, not the sum over the tests.
 
 space = st.FeatureSpace.declare(bounds={"x": (0, 5)}, kinds={"x": "integer"})
-nan, none = np.nan, -1
 tree = st.Tree(
     space,
     ["a", "b"],
@@ -231,6 +359,15 @@ tree = st.Tree(
 result = st.certify(tree, pd.DataFrame({"x": [5]}), ["b"], st.Perturbation(step_cost=1.0))
 print(f"steps from 5 to the leaf x <= 1: {result.distance[0]:g}, summed over its two tests: 2 + 4")
 assert result.distance[0] == 4
+
+# %%
+# **Robust trees, equation 3.** The costs of a shift sum to at most epsilon there, and to less than
+# the budget in section 3.3. Here a shift that costs just the budget is one: the row can be moved.
+
+row, step = pd.DataFrame({"x": [5]}), st.Perturbation(step_cost=1.0, budget=4.0)
+kept = st.certify(tree, row, ["b"], step).certified_accuracy(4.0)
+print(f"certified at a budget of just the distance: {kept:g}")
+assert kept == 0
 
 # %%
 # **Robust trees, equations 8 to 10.** The step from (9) to (10) drops the factor 1/2 of each moved

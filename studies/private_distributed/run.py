@@ -1,7 +1,8 @@
 """Figures of private-distributed, its mechanisms corrected, with whole-tree draws beside them.
 
     python studies/private_distributed/run.py [--data FOLDER] [--out FOLDER] [--repeats 3]
-        [--sets adult bank] [--figures 1 2 3] [--minutes 10] [--quick | --full]
+        [--sets adult bank] [--figures 1 2 3] [--methods local_rnm] [--epsilons 1 8]
+        [--minutes 10] [--quick | --full]
 
 `--full` is the paper's protocol for its three algorithms: all rows, its split classes, entropy,
 M = 512, epsilon from 1/8 to 512, half of it for the leaves, nine rows in ten to learn from (60,000
@@ -172,7 +173,8 @@ def study(name, data, runs, asked, seed):
     )
     for figure, method, epsilon, holders, size, make in settings:
         key = (figure, name, method, epsilon, holders, size, seed)
-        if key in runs or method.split()[0] not in asked.methods:
+        wanted = method.split()[0] in asked.methods and epsilon in (asked.epsilons or (epsilon,))
+        if key in runs or not wanted:
             continue
         if time.process_time() > 60 * asked.minutes:
             return False
@@ -217,6 +219,7 @@ def read_arguments(arguments):
     parser.add_argument("--figures", nargs="*", default=[*FIGURES], choices=FIGURES)
     known = [*ALONE, *HOLDERS, "cart"]
     parser.add_argument("--methods", nargs="*", default=known, choices=known)
+    parser.add_argument("--epsilons", nargs="*", type=float, help="some of the epsilons; all")
     parser.add_argument(
         "--minutes", type=float, default=float("inf"), help="CPU time to stop after"
     )
