@@ -120,6 +120,19 @@ def shifts_of(noise, group, raws, row):
     return options
 
 
+def turns_of(noise, group, row):
+    """Every column of a one-hot group as the one that is 1, and what that costs."""
+    own = next((name for name in group if row[name] == 1), None)
+    if own is None:  # all are missing
+        price, stays = noise.missing_cost.get(group[0], np.inf), [({}, 0.0)]
+    else:
+        price, stays = cost_of_change(noise, own, Raw("category"), 0, 1), []
+    return stays + [
+        ({name: float(name == other) for name in group}, 0.0 if other == own else price)
+        for other in group
+    ]
+
+
 def least_move(model, row, raws, noise):
     """Size of the least move of a raw row (a dict) to another prediction of the model."""
     names = list(raws)
@@ -135,14 +148,7 @@ def least_move(model, row, raws, noise):
                 ]
             )
     for group in noise.one_hot:
-        own = next(name for name in group if row[name] == 1)
-        price = cost_of_change(noise, own, Raw("category"), 0, 1)
-        options.append(
-            [
-                ({name: float(name == other) for name in group}, 0.0 if other == own else price)
-                for other in group
-            ]
-        )
+        options.append(turns_of(noise, group, row))
     for group in noise.together:
         options.append(shifts_of(noise, group, raws, row))
     options = [[one for one in own if one[1] < np.inf] for own in options]
@@ -153,8 +159,8 @@ def least_move(model, row, raws, noise):
     total = costs.max(axis=0) if noise.norm == "l_inf" else costs.sum(axis=0)
     columns = {name: np.full(picked.shape[1], row[name], dtype=object) for name in names}
     for own, at in zip(options, picked, strict=True):
-        for name in own[0][0]:
-            columns[name] = np.array([part[name] for part, _ in own], dtype=object)[at]
+        for name in own[-1][0]:
+            columns[name] = np.array([part.get(name) for part, _ in own], dtype=object)[at]
     points = {name: np.append([row[name]], column) for name, column in columns.items()}
     labels = np.asarray(model.predict(frame_of(points, raws)))
     return min(total[labels[1:] != labels[0]], default=np.inf)

@@ -13,6 +13,7 @@ from steadytree._base import parallel
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.certify import certificate_of
 from steadytree.robustness.perturbation import Perturbation
+from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.models.scorecards import random_card
 from tests.models.trees import random_rows, random_tree, typed_rows
 from tests.robustness.brute_force import Raw, around, frame_of, least_move
@@ -126,13 +127,27 @@ def one_hot_case(rng):
         groups.append(names)
         for k, name in enumerate(names):
             frame[name] = (codes == k).astype([float, int, bool][rng.integers(3)])
-    noise = any_noise(rng, list(frame.columns), one_hot=groups)
-    if rng.integers(8) == 0:
+    others = {}
+    if rng.integers(3) == 0:  # missing as a whole
+        names = groups[0]
+        frame[names] = frame[names].astype(float)
+        frame.loc[rng.random(n) < 0.3, names] = np.nan
+        others["missing_cost"] = dict.fromkeys(names, 0.6) if rng.integers(2) else {}
+    noise = any_noise(rng, list(frame.columns), one_hot=groups, **others)
+    known = frame.drop(columns=[group[-1] for group in groups if rng.integers(3) == 0])
+    kind = rng.integers(4)
+    if kind == 0:
         card = RiskScoreClassifier(noise=0, max_conditions=4, random_state=0)
-        card = card.fit(frame, (frame["a"] > 0.3) | (frame["job_0"] == 1)).card_
+        card = card.fit(known, (frame["a"] > 0.3) | (frame["job_0"] == 1)).card_
         return card, frame[:ROWS], raw_columns(card.space, card_ends(card)), noise
-    model = fitted_tree(rng, frame, int(rng.integers(2, 4)))
-    raws = {name: Raw("number", ends) for name, ends in sklearn_ends(model, frame).items()}
+    if kind == 1:
+        y = (frame["a"] > 0.3) ^ (frame["job_0"] == 1) ^ (rng.random(n) < 0.2)
+        tree = StableTreeClassifier(3, 0, random_state=0).fit(known, y).tree_
+        ends = [list(tree.threshold[tree.feature == j]) for j in range(len(tree.space))]
+        ends = [[end for t in own for end in around(t, False)] for own in ends]
+        return tree, frame[:ROWS], raw_columns(tree.space, ends), noise
+    model = fitted_tree(rng, known, int(rng.integers(2, 4)))
+    raws = {name: Raw("number", ends) for name, ends in sklearn_ends(model, known).items()}
     return model, frame[:ROWS], raws, noise
 
 
@@ -240,8 +255,10 @@ def check_case(case, seed):
     for row in np.flatnonzero(np.isfinite(found.distance)):
         assert found.classes[found.other[row]] != predicted[row]
         for group in noise.one_hot:  # possible people
-            at = [found.space.names.index(name) for name in group]
-            assert sorted(found.witness[row, at]) == [0.0] * (len(group) - 1) + [1.0]
+            at = [k for k, name in enumerate(found.space.names) if name in group]
+            held, lacks = found.witness[row, at], len(group) - len(at)
+            assert set(held) <= {0.0, 1.0} or np.isnan(held).all()
+            assert 1 - lacks <= held.sum() <= 1 or np.isnan(found.rows[row, at]).all()
     return len(frame)
 
 

@@ -76,22 +76,32 @@ def thresholds_of(model, frame):
     }
 
 
-def values_in_box(x, radius, at, whole):
+def values_in_box(name, x, noise, at, whole):
     """A value in each cell that a number may reach, and the ends of its way."""
+    low, high = noise.bounds.get(name, (-np.inf, np.inf))
     if np.isnan(x):
-        return [x]
-    if whole:
-        return [x + k for k in range(-int(radius), int(radius) + 1)]
-    near = np.concatenate([at, np.nextafter(at, np.inf), np.nextafter(at, -np.inf)])
-    return [x, x - radius, x + radius, *near[np.abs(near - x) <= radius]]
+        if name in noise.frozen or noise.missing_cost.get(name, np.inf) > 1.0:
+            return [x]
+        down, up, x = -np.inf, np.inf, np.clip(0.0, low, high)
+        anything = [np.nan, x, *np.arange(-9.0, 10.0)] if whole else [np.nan, x]
+    else:
+        radius = 0.0 if name in noise.frozen else noise.radius[name]
+        way = noise.direction.get(name, "both")
+        down = x if way == "up" else x - radius
+        up = x if way == "down" else x + radius
+        anything = [x - k for k in range(int(x - down) + 1)] if whole else [x, down, up]
+        anything += [x + k for k in range(int(up - x) + 1)] if whole else []
+    near = np.concatenate([at, np.nextafter(at, np.inf), np.nextafter(at, -np.inf), [low, high]])
+    near = [] if whole else near[(near >= down) & (near <= up) & np.isfinite(near)].tolist()
+    return [one for one in (*anything, *near) if np.isnan(one) or one == x or low <= one <= high]
 
 
-def points_in_box(row, radius, at, whole, categories):
+def points_in_box(row, noise, at, whole, categories):
     """Every combination of such values, as a frame."""
     options = [
         categories[name]
         if name in categories
-        else values_in_box(row[name], radius[name], at[name], name in whole)
+        else values_in_box(name, row[name], noise, at[name], name in whole)
         for name in row.index
     ]
     points = pd.DataFrame(list(itertools.product(*options)), columns=row.index)
@@ -107,7 +117,7 @@ def check_against_points(model, frame, y, noise, whole=(), categories=None):
         if found.status[i] == "wrong":
             assert predicted[i] != y[i]
             continue
-        points = points_in_box(frame.iloc[i], noise.radius, at, whole, categories or {})
+        points = points_in_box(frame.iloc[i], noise, at, whole, categories or {})
         labels = set(np.asarray(model.predict(points)).tolist())
         if found.status[i] == "certified":
             assert labels == {predicted[i]}
@@ -135,8 +145,19 @@ def numbers_case(rng, name):
     model = MODELS[name](rng).fit(frame, y)
     radius = {column: float(rng.choice([1.0, 2.0]) if whole else 0.3) for column in frame}
     declared = list(frame) if whole else []
-    noise = Perturbation(radius=radius, whole=declared)
+    others = any_restrictions(rng, list(frame)) if rng.integers(2) else {}
+    noise = Perturbation(radius=radius, whole=declared, **others)
     return model, frame[:5], y[:5], noise, declared
+
+
+def any_restrictions(rng, names):
+    """Columns that are frozen, one-sided or bounded, and missing values that may appear."""
+    return {
+        "frozen": [name for name in names if rng.random() < 0.15],
+        "direction": {n: str(rng.choice(["up", "down"])) for n in names if rng.random() < 0.4},
+        "bounds": {name: (-1.0, 4.0) for name in names if rng.random() < 0.3},
+        "missing_cost": {n: float(rng.choice([0.5, 2.0])) for n in names if rng.random() < 0.4},
+    }
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -232,8 +232,8 @@ def _notes(
         if listed:
             found.append(
                 f"the noise is less than one step of {quote(listed)}, whole numbers or categories, "
-                "so nothing moves there: state at least one step, or leave columns that may hold "
-                "fractions out of the perturbation's whole."
+                "so none of these moves there: state at least one step, or leave columns that may "
+                "hold fractions out of the perturbation's whole."
             )
     if not noise.one_hot and table.n_rows >= ENOUGH_ROWS:
         moved = {names[j] for j in np.flatnonzero(np.isfinite(np.minimum(moves.up, moves.down)))}
