@@ -1,4 +1,4 @@
-"""Random cases of certificates as users have them: fitted models, frames of all types, stated noise.
+"""Random cases of certificates as users have them: fitted models, any types, stated noise.
 
 What the noise is in units, and which columns move in whole steps, is worked out here from the
 documentation alone, for comparison with what the package makes of it.
@@ -54,7 +54,7 @@ def frame_of_people(rng, n, forms):
     return frame
 
 
-def label_of(rng, frame, flag):
+def label_of(rng, frame):
     flags = frame["flag"].isin(["smokes", "1", 1, True]).to_numpy()
     score = frame["bmi"].fillna(0.0).to_numpy(float) + 2.0 * flags
     score += frame["visits"].astype(float).fillna(0.0).to_numpy() - 2.5
@@ -65,14 +65,16 @@ def label_of(rng, frame, flag):
 
 def ends_of(model, name):
     """Values beside the thresholds of a column."""
+    j = list(model.feature_names_in_).index(name)
     if hasattr(model, "card_"):
-        at = [c.threshold for c in model.card_.conditions if model.card_.space.names[c.feature] == name]
+        at = [c.threshold for c in model.card_.conditions if c.feature == j]
         return [one for t in at if np.isfinite(t) for one in (t, np.nextafter(t, -np.inf))]
-    single = isinstance(model, DecisionTreeClassifier)
-    tree = model.tree_
-    names = list(model.feature_names_in_)
-    at = tree.threshold[tree.feature == names.index(name)]
+    at, single = model.tree_.threshold[model.tree_.feature == j], name_of(model) == "sklearn"
     return [end for t in at for end in around(t, single)]
+
+
+def name_of(model):
+    return "sklearn" if isinstance(model, DecisionTreeClassifier) else "own"
 
 
 def kind_of(column, by_type, fitted):
@@ -95,7 +97,8 @@ def units_of(text, values):
     if unit == "sd":
         first, third = np.percentile(x, [25, 75])
         far = 3 * (third - first)
-        return float(amount) * np.std([v for v in x if first - far <= v <= third + far] if far else x)
+        near = [v for v in x if first - far <= v <= third + far] if far else x
+        return float(amount) * np.std(near)
     for left_out in (max(1, int(0.025 * n)), 1):
         inside = x[left_out : n - left_out]
         if inside[-1] > inside[0]:
@@ -103,17 +106,18 @@ def units_of(text, values):
     return float(amount) / 100 * (inside[-1] - inside[0])
 
 
-def stated(rng, kind, trained, numbers, flags):
-    """Noise as it is stated, and the same in units; `flags` are numbers that are 0 and 1."""
+def stated(rng, kind, trained, numbers):
+    """Noise as it is stated, and the same in units."""
     names = list(trained)
     if kind == "percent":
         share = str(rng.choice(["5 %", "20 %", "60 %"]))
-        moved = [name for name in numbers if name not in flags]
+        moved = [name for name in numbers if name != "flag"]
         return {"radius": share}, {"radius": {n: units_of(share, trained[n]) for n in moved}}
     if kind == "mixed":
         texts = {name: str(rng.choice(["10 %", "0.5 sd", "1 sd"])) for name in numbers}
-        given = {n: t if rng.random() < 0.7 else 1.2 for n, t in texts.items()}
-        given |= {name: 1.0 for name in names if name not in numbers}
+        given = {
+            name: texts[name] if name in texts and rng.random() < 0.7 else 1.2 for name in names
+        }
         units = {n: units_of(g, trained[n]) if isinstance(g, str) else g for n, g in given.items()}
         return {"radius": given}, {"radius": units}
     if kind == "wrong":
@@ -124,25 +128,26 @@ def stated(rng, kind, trained, numbers, flags):
     if kind == "certainty":
         sure = {name: float(rng.choice([0.6, 0.9, 1.0])) for name in names}
         costs = {name: -math.log(1 - q) if q < 1 else math.inf for name, q in sure.items()}
-        return {"certainty": sure, "confidence": 0.8}, {
-            "step_cost": costs,
-            "budget": -math.log(0.8),
-            "scope": "mean",
-        }
+        units = {"step_cost": costs, "budget": -math.log(0.8), "scope": "mean"}
+        return {"certainty": sure, "confidence": 0.8}, units
     if kind == "readings":
-        second = trained.copy()
-        for name in numbers:
-            if second[name].dtype == np.float64 and name not in flags:
-                second[name] += rng.normal(0, 0.8, len(second)).round(1)
-        radius = {}
-        for name in names:
-            pairs = zip(trained[name], second[name], strict=True)
-            known = [(a, b) for a, b in pairs if not (is_missing(a) or is_missing(b))]
-            apart = sorted(abs(float(a) - float(b)) if name in numbers else a != b for a, b in known)
-            radius[name] = float(apart[math.ceil((len(apart) + 1) * 0.8) - 1])
-        return {"first": trained, "second": second, "coverage": 0.8}, {"radius": radius}
+        return measured_twice(rng, trained, numbers)
     cost = {name: float(rng.choice([0.3, 1.0, 2.5])) for name in names}
     return {kind: cost, "budget": 1.0}, {kind: cost, "budget": 1.0}
+
+
+def measured_twice(rng, trained, numbers):
+    """The least radius that covers four fifths of the differences between two readings."""
+    second, radius = trained.copy(), {}
+    for name in numbers:
+        if name != "flag" and second[name].dtype == np.float64:
+            second[name] += rng.normal(0, 0.8, len(second)).round(1)
+    for name in trained:
+        pairs = zip(trained[name], second[name], strict=True)
+        known = [(a, b) for a, b in pairs if not (is_missing(a) or is_missing(b))]
+        apart = sorted(abs(float(a) - float(b)) if name in numbers else a != b for a, b in known)
+        radius[name] = float(apart[math.ceil((len(apart) + 1) * 0.8) - 1])
+    return {"first": trained, "second": second, "coverage": 0.8}, {"radius": radius}
 
 
 KINDS = ("percent", "mixed", "wrong", "certainty", "readings", "radius", "step_cost", "change_cost")
@@ -160,56 +165,58 @@ def perturbation_of(given, **others):
     return Perturbation(**given)
 
 
-def restrictions(rng, names, numbers, flags):
-    """Further parameters: frozen and one-sided columns, bounds, missing values that may appear."""
-    free = [name for name in numbers if name not in flags]
-    return {
+def restrictions(rng, asked, numbers):
+    """Further parameters: frozen, one-sided, bounded and whole columns, values that may appear."""
+    names, free = list(asked), [name for name in numbers if name != "flag"]
+    found = {
         "frozen": [name for name in names if rng.random() < 0.1],
         "direction": {n: str(rng.choice(["up", "down"])) for n in numbers if rng.random() < 0.25},
         "bounds": {n: (-0.5, 4.0) for n in free if rng.random() < 0.25},
         "missing_cost": {n: float(rng.choice([0.0, 0.7])) for n in names if rng.random() < 0.4},
     }
-
-
-def learned_case(rng, name):
-    """A fitted model, rows to certify, their raw columns, the noise as stated, and in units."""
-    form = str(rng.choice(FLAG_FORMS[:4] if name == "sklearn" else FLAG_FORMS))
-    whole = str(rng.choice(WHOLE_TYPES[:2] if name == "sklearn" else WHOLE_TYPES))
-    gaps = [n for n in ("bmi", "visits", "flag", "job") if rng.random() < 0.3]
-    gaps = [n for n in gaps if n != "job" or name != "sklearn"]
-    gaps = [n for n in gaps if n != "flag" or form != "boolean" or name != "sklearn"]
-    forms = whole, form, name != "sklearn", [n for n in gaps if n in ("bmi", "visits", "flag", "job")]
-    trained = frame_of_people(rng, TRAINED, forms)
-    model = MODELS[name]().fit(trained, label_of(rng, trained, form))
-    asked = frame_of_people(rng, ASKED, forms)
-    if whole == "float64" and rng.integers(2):  # was whole in training
-        asked.loc[asked.index[::3], "visits"] += 0.5
-    if "job" in asked:
-        asked.loc[asked.index[1::4], "job"] = "Clerk "
-    numbers = [n for n in asked if n in ("bmi", "visits") or (n == "flag" and form not in FLAG_FORMS[4:])]
-    raws = {}
-    for n in asked:
-        if n in numbers:
-            kind, bounds = kind_of(asked[n], name == "sklearn", trained[n])
-            raws[n] = Raw(kind, ends_of(model, n), bounds=bounds)
-        else:
-            raws[n] = Raw("category", categories=sorted({v for v in trained[n] if v is not None and v == v}))
-    flags = [n for n in numbers if n == "flag"]
-    kind = str(rng.choice(KINDS))
-    given, units = stated(rng, kind, trained, numbers, flags)
-    others = restrictions(rng, list(asked), numbers, flags)
-    if rng.random() < 0.2:
-        others["whole"] = [n for n in numbers if n != "bmi" and is_whole(asked[n])]
-        for n in numbers:
-            raws[n].kind = "whole" if n in others["whole"] else "number"
-    if rng.random() < 0.1:
-        others["whole"] = []
-        for n in numbers:
-            raws[n].kind = "number"
-    noise = perturbation_of(given, **others).scaled_to(trained)
-    return model, asked, raws, noise, Perturbation(**units, **others)
+    if rng.random() < 0.3:
+        found["whole"] = [n for n in numbers if n != "bmi" and is_whole(asked[n])]
+        found["whole"] = found["whole"] if rng.random() < 0.6 else []
+    return found
 
 
 def is_whole(column):
     values = column.dropna().astype(float)
     return bool((values == np.floor(values)).all())
+
+
+def forms_of(rng, by_type):
+    """Types of the columns, and those with missing values; scikit-learn takes numbers alone."""
+    whole = str(rng.choice(WHOLE_TYPES[:2] if by_type else WHOLE_TYPES))
+    flag = str(rng.choice(FLAG_FORMS[:4] if by_type else FLAG_FORMS))
+    gaps = [name for name in ("bmi", "visits", "flag", "job") if rng.random() < 0.3]
+    nullable = ["flag"] if flag == "boolean" else []
+    gaps = [name for name in gaps if not by_type or name not in ("job", *nullable)]
+    return whole, flag, not by_type, [name for name in gaps if name != "job" or not by_type]
+
+
+def learned_case(rng, name):
+    """A fitted model, rows to certify, their raw columns, the noise as stated, and in units."""
+    by_type = name == "sklearn"
+    forms = forms_of(rng, by_type)
+    trained, asked = (frame_of_people(rng, n, forms) for n in (TRAINED, ASKED))
+    model = MODELS[name]().fit(trained, label_of(rng, trained))
+    if forms[0] == "float64" and rng.integers(2):  # was whole in training
+        asked.loc[asked.index[::3], "visits"] += 0.5
+    if "job" in asked:
+        asked.loc[asked.index[1::4], "job"] = "Clerk "
+    numbers = ["bmi", "visits", *(["flag"] if forms[1] in FLAG_FORMS[:4] else [])]
+    given, units = stated(rng, str(rng.choice(KINDS)), trained, numbers)
+    others = restrictions(rng, asked, numbers)
+    raws = {}
+    for column in asked:
+        if column in numbers:
+            kind, bounds = kind_of(asked[column], by_type, trained[column])
+            if "whole" in others:
+                kind = "whole" if column in others["whole"] else "number"
+            raws[column] = Raw(kind, ends_of(model, column), bounds=bounds)
+        else:
+            known = sorted({value for value in trained[column] if not is_missing(value)})
+            raws[column] = Raw("category", categories=known)
+    noise = perturbation_of(given, **others).scaled_to(trained)
+    return model, asked, raws, noise, Perturbation(**units, **others)
