@@ -85,6 +85,22 @@ def chosen_tree(tree, name, folder):
     _save(figure, folder, "figure-7-tree", name)
 
 
+def four_trees(found, name, folder):
+    """Figure 1: both ways' trees of depth 4, of half of the rows and of all of them."""
+    methods = ("cross-validated CART", "Pareto, knee")
+    figure, panels = plt.subplots(2, 2, figsize=(20, 11), layout="constrained")
+    for row, method in zip(panels, methods, strict=True):
+        *trees, apart = found[method]
+        for panel, tree, rows in zip(row, trees, ("half of the rows", "all rows"), strict=True):
+            names = [name.replace(" ", "\n", 1) for name in tree.space.names]
+            how = {"impurity": False, "label": "none", "precision": 3, "fontsize": 8}
+            plot_tree(to_sklearn(tree), feature_names=names, ax=panel, **how)
+            panel.set_title(f"{method}: {rows}", fontsize=13)
+        row[1].set_title(f"{method}: all rows, {apart:.2f} % of the bound apart", fontsize=13)
+    figure.suptitle(name)
+    _save(figure, folder, "figure-1-trees", name)
+
+
 def answers(moved, replaced, name, folder):
     """Figure 8: distance against thresholds moved and against rows replaced."""
     figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")

@@ -19,7 +19,15 @@ import regulariser
 import sensitivity
 import sequence
 import shallow
-from pictures import answers, chosen_tree, cloud, comparisons, seen_again, trade_off
+from pictures import (
+    answers,
+    chosen_tree,
+    cloud,
+    comparisons,
+    four_trees,
+    seen_again,
+    trade_off,
+)
 
 from data import data_sets, finished
 
@@ -75,6 +83,8 @@ def measured(study, name, X, y, asked):
         cloud(found["run"], name, asked.out)
         comparisons(found, name, asked.out)
         chosen_tree(frontier.mean_choice(found["run"]), name, asked.out)
+    if study == "shallow":
+        four_trees(found, name, asked.out)
     if study == "sensitivity":
         answers(*found, name, asked.out)
     return printed.getvalue()

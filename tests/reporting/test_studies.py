@@ -27,7 +27,7 @@ SMALL = {
         "figures",
     ),
     "separation": ("--parts methods --methods RobDT --splits 1", "results.jsonl", "show"),
-    "tree_distance": ("--quick shallow regulariser", "results.jsonl", "cloud"),
+    "tree_distance": ("--quick shallow regulariser", "results.jsonl", "four_trees"),
     "private_distributed": (
         "--quick --figures 2 --methods topdown cart",
         "runs.csv",
