@@ -23,14 +23,20 @@ FILES = {
 }
 
 
-def data_sets():
-    """Name, features (frame of numbers) and 0/1 labels of each set at hand."""
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    yield "breast cancer (WDBC)", X, y.to_numpy()
+FIRST = "breast cancer (WDBC)"
+
+
+def data_sets(wanted=None):
+    """Name, features (frame of numbers) and 0/1 labels of each set at hand, or of some of them."""
+    wanted = wanted or (FIRST, *FILES)
+    if FIRST in wanted:
+        X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        yield FIRST, X, y.to_numpy()
     folder = os.environ.get("STEADYTREE_DATA")
     if not folder:
         return
-    for name, (file, n_columns, drop) in FILES.items():
+    for name in (name for name in FILES if name in wanted):
+        file, n_columns, drop = FILES[name]
         frame = read_set(folder, file, n_columns, "numbers; two classes")
         if frame is None:
             continue

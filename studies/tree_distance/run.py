@@ -1,10 +1,10 @@
 """Retraining distance against accuracy, what the distance answers to, batches in sequence.
 
 ``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence]
-[regulariser] [--quick] [--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA.
-``--first`` and ``--quick`` stay with breast cancer, which needs none. What a part prints of a set
-is kept in the output folder, so a stopped run goes on where it was. `results.txt` holds what was
-printed.
+[regulariser] [--quick] [--first] [--sets NAME ...] [--out FOLDER]``; the data folder is named by
+STEADYTREE_DATA. ``--first`` and ``--quick`` stay with breast cancer, which needs none. What a part
+prints of a set is kept in the output folder, so a stopped run goes on where it was. `results.txt`
+holds what was printed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from pictures import (
     trade_off,
 )
 
-from data import data_sets, finished
+from data import FILES, FIRST, data_sets, finished
 
 STUDIES = {
     "frontier": frontier.study,
@@ -53,6 +53,7 @@ def main(arguments=None):
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(STUDIES)}; all")
     parser.add_argument("--quick", action="store_true", help="breast cancer, few splits")
     parser.add_argument("--first", action="store_true", help="breast cancer only")
+    parser.add_argument("--sets", nargs="*", choices=(FIRST, *FILES), help="some of the sets")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tree_distance_out"))
     asked = parser.parse_args(arguments)
     unknown = [part for part in asked.parts if part not in STUDIES]
@@ -60,7 +61,7 @@ def main(arguments=None):
         parser.error(f"there is no part {unknown[0]!r}: choose some of {', '.join(STUDIES)}")
     results = finished(asked.out / "results.jsonl", {"quick": asked.quick})
     for study in asked.parts or STUDIES:
-        for name, X, y in islice(data_sets(), 1 if asked.first or asked.quick else None):
+        for name, X, y in islice(data_sets(asked.sets), 1 if asked.first or asked.quick else None):
             kept = results.find(part=study, set=name)
             if kept is None:
                 text = measured(study, name, X, y, asked)
