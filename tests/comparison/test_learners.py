@@ -3,11 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree.comparison.learners import BoostedTrees, CrossValidatedCart
+from steadytree.data.table import Table
 
 
 @pytest.fixture(scope="module")
@@ -21,26 +24,49 @@ def rows():
     return X, np.where(random.random(240) < 0.1, "ill", y)
 
 
-def test_cross_validated_cart_is_the_best_of_its_settings_on_held_out_rows(rows):
-    X, y = rows
+def grown(rows, labels, n_leaves, least=5):
+    return DecisionTreeClassifier(
+        max_leaf_nodes=n_leaves, min_samples_leaf=least, random_state=0
+    ).fit(rows, labels)
+
+
+def impurity(y, leaves):
+    sizes = [np.bincount(y[leaves == leaf]) for leaf in np.unique(leaves)]
+    return sum(size.sum() - (size**2).sum() / size.sum() for size in sizes)
+
+
+@pytest.mark.parametrize("n_leaves", [2, 5, 8])
+def test_cart_of_so_many_leaves_is_as_pure_as_scikit_learns(n_leaves):
+    X, y = load_wine(return_X_y=True)
+    trees = CrossValidatedCart(8, 0)._trees(Table.read(X), y, 5)
+    ours, peer = trees[n_leaves - 2], grown(X, y, n_leaves)
+    assert ours.n_leaves == peer.get_n_leaves()
+    assert impurity(y, ours.apply(X)) == pytest.approx(impurity(y, peer.apply(X)))
+    leaf = np.flatnonzero(ours.is_leaf)[0]
+    inside = np.bincount(y[ours.apply(X) == leaf], minlength=3)
+    np.testing.assert_allclose(ours.value[leaf], (inside + 1) / (inside.sum() + 3))
+
+
+def test_cross_validated_cart_is_the_best_of_its_settings_on_held_out_rows():
+    X, y = load_wine(return_X_y=True)
+    X = X[:, :4]
     model = CrossValidatedCart(8, 0).fit(X, y)
-    assert model.tree_.n_leaves <= 8
     counts = {}
-    for depth in (1, 2, 3):
+    for size in range(2, 9):
         for least in (20, 5):
-            learner = st.StableTreeClassifier(
-                depth, 0, grid="midpoint", criterion="gini", min_samples_leaf=least, random_state=0
-            )
             folds = StratifiedKFold(5, shuffle=True, random_state=0).split(y, y)
-            counts[depth, least] = sum(
-                int((learner.fit(X.iloc[a], y[a]).predict(X.iloc[b]) == y[b]).sum())
-                for a, b in folds
+            counts[size, least] = sum(
+                int((grown(X[a], y[a], size, least).predict(X[b]) == y[b]).sum()) for a, b in folds
             )
-    depth, least = max(counts, key=counts.get)  # the first of equals
-    expected = st.StableTreeClassifier(
-        depth, 0, grid="midpoint", criterion="gini", min_samples_leaf=least, random_state=0
-    ).fit(X, y)
-    assert model.tree_ == expected.tree_
+    expected = grown(X, y, *max(counts, key=counts.get))  # the first of equals
+    assert model.tree_.n_leaves == expected.get_n_leaves() < 8
+    assert (model.predict(X) == expected.predict(X)).all()
+
+
+def test_cross_validated_cart_takes_text_and_missing_values(rows):
+    model = CrossValidatedCart(8, 0).fit(*rows)
+    assert 2 < model.tree_.n_leaves <= 8
+    assert (model.tree_.predict(rows[0]) == rows[1]).mean() > 0.85
 
 
 def test_a_class_of_one_row_leaves_nothing_to_cross_validate(rows):

@@ -1,12 +1,12 @@
 """Learners by name, set up alike so that they can be compared."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import get_tags
 
 from steadytree._base.exceptions import UnsuitableDataError
@@ -14,7 +14,9 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import label_array, stratified_folds
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
+from steadytree.metrics.accuracy import label_indices
 from steadytree.models.base import TreeClassifierMixin
+from steadytree.models.tree import Tree
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation, usual_perturbation
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
@@ -78,7 +80,7 @@ class Settings:
 
 
 class CrossValidatedCart(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
-    """CART whose depth and smallest leaf are chosen by accuracy in cross-validation."""
+    """CART whose leaves, how many and how large, are chosen by accuracy in cross-validation."""
 
     def __init__(self, max_leaf_nodes=8, random_state=0):
         self.max_leaf_nodes = max_leaf_nodes
@@ -88,21 +90,46 @@ class CrossValidatedCart(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         """Fit the setting that is most accurate on held-out rows; of equals, the smallest tree."""
         table, labels = Table.read(X), label_array(y)
         self.classes_, counts = np.unique(labels, return_counts=True)
-        depths = range(1, max(int(np.log2(self.max_leaf_nodes)), 1) + 1)
-        tried = [
-            _greedy(depth, table, self.random_state, least) for depth in depths for least in (20, 5)
-        ]
-        chosen = tried[-1]
+        sizes, leasts = range(2, self.max_leaf_nodes + 1), (20, 5)
+        size, least = self.max_leaf_nodes, 5
         if (n_folds := min(5, int(counts.min()))) > 1:
-            correct = np.zeros(len(tried))
+            correct = np.zeros((len(sizes), len(leasts)))
             for train, held in stratified_folds(labels, n_folds, self.random_state):
-                rows, truth = table.take(train), labels[train]
-                fitted = [clone(each).fit(rows, truth) for each in tried]
-                kept = table.take(held)
-                correct += [np.sum(each.predict(kept) == labels[held]) for each in fitted]
-            chosen = tried[int(correct.argmax())]
-        self.tree_ = chosen.fit(table, labels).tree_
+                rows, truth, kept = table.take(train), labels[train], table.take(held)
+                for turn, one in enumerate(leasts):
+                    trees = self._trees(rows, truth, one)
+                    correct[:, turn] += [np.sum(t.predict(kept) == labels[held]) for t in trees]
+            chosen = divmod(int(correct.argmax()), len(leasts))
+            size, least = sizes[chosen[0]], leasts[chosen[1]]
+        self.tree_ = self._trees(table, labels, least)[size - 2]
         return self
+
+    def _trees(self, table: Table, labels: NDArray[Any], least: int) -> list[Tree]:
+        """CART of at most 2, 3, and so on to `max_leaf_nodes` leaves, best splits first.
+
+        Which splits nodes have does not depend on the order in which they are made, so one tree
+        that is deep enough holds them all.
+        """
+        deep = _greedy(min(self.max_leaf_nodes - 1, 30), table, self.random_state, least)
+        tree: Tree = deep.fit(table, labels).tree_
+        totals = _class_counts(tree, table, label_indices(tree.classes, labels))
+        weight, inner = totals.sum(axis=1), ~tree.is_leaf
+        impurity = weight - (totals**2).sum(axis=1) / weight
+        gain = np.zeros(tree.n_nodes)
+        gain[inner] = impurity[inner]
+        gain[inner] -= impurity[tree.left[inner]] + impurity[tree.right[inner]]
+        if tree.n_nodes > 1:  # as StableTreeClassifier does: one row more of each class
+            smoothed = (totals + 1) / (weight + totals.shape[1])[:, None]
+            tree = replace(tree, value=smoothed)
+        ends, found = [0], list[Tree]()
+        while len(found) < self.max_leaf_nodes - 1:
+            open_ends = [node for node in ends if inner[node]]
+            if open_ends:
+                node = max(open_ends, key=lambda end: gain[end])
+                ends.remove(node)
+                ends += [int(tree.left[node]), int(tree.right[node])]
+            found.append(tree.restrict(ends))
+        return found
 
 
 class BoostedTrees(ClassifierMixin, BaseEstimator):
@@ -131,6 +158,15 @@ class BoostedTrees(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def _class_counts(tree: Tree, rows: Table, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Rows of each class that pass each node."""
+    totals = np.zeros((tree.n_nodes, len(tree.classes)))
+    np.add.at(totals, (tree.apply(rows), labels), 1.0)
+    for node in np.flatnonzero(~tree.is_leaf)[::-1]:  # children come later
+        totals[node] = totals[tree.left[node]] + totals[tree.right[node]]
+    return totals
 
 
 def _greedy(depth: int, X: Any, seed: int, least: int = 1) -> StableTreeClassifier:
