@@ -109,3 +109,11 @@ def test_time_that_does_not_count():
     with limit.paused():
         clock.sleep(100.0)
     assert (limit.elapsed, limit.left) == (1.0, 2.0)
+
+
+def test_a_limit_that_was_ended_says_why():
+    whole = Limit(10.0, clock=ToldClock())
+    half = whole.half()
+    assert half.spend() == whole.spend() == ""
+    half.end("interrupted")
+    assert half.spend() == whole.spend("step") == "interrupted"

@@ -3,10 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from steadytree._base import parallel
@@ -17,6 +13,7 @@ from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.models.scorecards import random_card
 from tests.models.trees import random_rows, random_tree, typed_rows
 from tests.robustness.brute_force import Raw, around, frame_of, least_move
+from tests.robustness.pipeline_cases import pipeline_case
 from tests.robustness.reference_attack import random_perturbation
 from tests.robustness.test_certify import whole_where_declared
 from tests.robustness.test_certify_scorecards import random_rows_of_card
@@ -182,47 +179,6 @@ def together_case(rng):
     return model, frame[:ROWS], raws, noise
 
 
-def pipeline_case(rng):
-    """Scalers, imputers and encoders before a tree; raw numbers are whole, so all can be tried."""
-    n = 60
-    frame = pd.DataFrame(
-        {
-            "age": rng.integers(0, 9, n),
-            "size": rng.integers(-3, 4, n).astype(float),
-            "job": rng.choice(["clerk", "miner", "nurse"], n),
-            "town": rng.choice(["Bonn", "Kiel"], n),
-        }
-    )
-    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
-    scaler = (StandardScaler(), MinMaxScaler())[rng.integers(2)]
-    steps = ColumnTransformer(
-        [
-            ("scaled", make_pipeline(SimpleImputer(strategy="median"), scaler), ["age", "size"]),
-            ("flags", OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["job"]),
-            ("ranks", OrdinalEncoder(), ["town"]),
-        ]
-    )
-    tree = DecisionTreeClassifier(max_leaf_nodes=7, random_state=0)
-    model = make_pipeline(steps, tree).fit(frame, rng.integers(0, 2, n))
-    grid = list(np.arange(-4.0, 10.0))
-    raws = {
-        "age": Raw("whole", grid),
-        "size": Raw("whole", grid),
-        "job": Raw("category", categories=["clerk", "miner", "nurse"]),
-        "town": Raw("category", categories=["Bonn", "Kiel"]),
-    }
-    kind = str(rng.choice(["radius", "step_cost", "change_cost"]))
-    given = {name: float(rng.choice([0.6, 1.0, 2.5])) for name in frame}
-    noise = Perturbation(
-        **{kind: given},
-        whole=["age", "size"],
-        direction={"age": str(rng.choice(["up", "both"]))},
-        missing_cost={"size": 0.8},
-        budget=1.0,
-    )
-    return model, frame[:ROWS], raws, noise
-
-
 CASES = {
     "tree": tree_case,
     "score": score_case,
@@ -260,6 +216,15 @@ def check_case(case, seed):
             assert set(held) <= {0.0, 1.0} or np.isnan(held).all()
             assert 1 - lacks <= held.sum() <= 1 or np.isnan(found.rows[row, at]).all()
     return len(frame)
+
+
+def test_noise_may_name_whole_columns_that_the_model_lacks():
+    frame = pd.DataFrame({"a": [0, 1, 2, 3], "b": [0.5, 0, 0, 0]})
+    model = DecisionTreeClassifier(max_depth=1).fit(frame[["a"]], [0, 0, 1, 1])
+    noise = Perturbation(radius={"a": 1.0, "b": 1.0}, whole=["a", "b"])
+    found = certificate_of(model, frame, [0, 0, 1, 1], noise)
+    assert found.distance.tolist() == [2.0, 1.0, 1.0, 2.0]
+    assert found.unused == ("b",)
 
 
 @pytest.mark.parametrize("case", CASES)

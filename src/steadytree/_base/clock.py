@@ -48,6 +48,7 @@ class Limit:
         self._start, self._spent = clock.now(), 0
         self._turn = threading.Lock()
         self._whole: Limit | None = None
+        self._reason = ""  # why it ended before
         self._took: dict[str, float] = {}  # seconds of the last steps, by kind
         self._begun: dict[int, tuple[str, float]] = {}  # by thread: the step under way
 
@@ -57,6 +58,12 @@ class Limit:
         part = Limit(self.left / 2, steps, self._clock)
         part._whole = self
         return part
+
+    def end(self, reason: str) -> None:
+        """Forbid all further steps, of the whole as well, such as where the user interrupts."""
+        self._reason = reason
+        if self._whole is not None:
+            self._whole.end(reason)
 
     @property
     def elapsed(self) -> float:
@@ -81,6 +88,8 @@ class Limit:
         A step of a named kind is forbidden, too, where it would end after the limit if it took as
         long as the last ones of its kind.
         """
+        if self._reason:
+            return self._reason
         now = self._clock.now()
         with self._turn:
             if self._steps is not None and self._spent >= self._steps:

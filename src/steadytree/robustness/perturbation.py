@@ -384,6 +384,8 @@ class Perturbation:
 def check_integers(noise: Perturbation, space: FeatureSpace, values: NDArray[np.float64]) -> None:
     """Refuse fractions in columns that the perturbation's `whole` names."""
     for name in noise.whole or ():
+        if name not in space.names:
+            continue  # a column that the model does not have
         column = values[:, space.names.index(name)]
         fractions = column[(column != np.floor(column)) & ~np.isnan(column)]
         if len(fractions):

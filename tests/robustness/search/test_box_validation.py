@@ -67,6 +67,20 @@ def test_a_limit_ends_the_choice():
     assert Limit(steps=1).spend() == ""
 
 
+def test_interrupting_the_choice_keeps_a_tree(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(box_validation, "_kept_by", interrupt)
+    model = RobustTreeClassifier(3, Perturbation(radius=0.2), regularisation="auto").fit(X, y)
+    assert model.status_ == "interrupted"
+    assert model.regularisation_ == 0
+    assert model.tree_.n_leaves > 1
+    assert model.objective_ <= model.bound_ < np.inf
+
+
 @pytest.mark.parametrize(
     "given",
     [

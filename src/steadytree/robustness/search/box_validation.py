@@ -19,7 +19,7 @@ def choose_penalty(problem: BoxProblem, depth: int, limit: Limit, seed: int) -> 
     """The largest penalty whose trees keep as much held-out weight as the best, within one error.
 
     The rule of one standard error is that of Breiman et al. (1984). Where a limit is reached, the
-    folds finished so far decide.
+    folds finished so far decide; where the user interrupts, no further step is made.
     """
     folds, total = _folds(problem.table.label, seed), problem.total
     kept, seen = np.zeros(len(UNITS)), 0.0
@@ -32,6 +32,8 @@ def choose_penalty(problem: BoxProblem, depth: int, limit: Limit, seed: int) -> 
             seen += float(problem.table.weight[folds == fold].sum())
     except Stop:
         pass  # the search that follows ends soon, and says why
+    except KeyboardInterrupt:
+        limit.end("interrupted")  # it still makes a tree
     if seen == 0.0:
         return 0.0
     best = float(kept.max()) / seen
