@@ -8,7 +8,8 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from steadytree import (
@@ -361,6 +362,51 @@ def test_a_procedure_is_refitted_as_a_whole():
         average_sensitivity(stable(), X, y, change="noise")
     with pytest.raises(ValueError, match="bins must be one of"):
         average_sensitivity(stable(), X, y, bins="fresh")
+
+
+def count_changed(a, b, one=0, other=0):
+    """Nodes left below the common top of two scikit-learn trees over scaled and raw columns."""
+    splits = a.feature[one] >= 0, b.feature[other] >= 0
+    if not any(splits):
+        return 0 if a.value[one].argmax() == b.value[other].argmax() else 2
+    same = all(splits) and a.feature[one] == b.feature[other]
+    if same and np.isclose(a.threshold[one], b.threshold[other], rtol=0, atol=1e-6):
+        sides = (a.children_left, b.children_left), (a.children_right, b.children_right)
+        return sum(count_changed(a, b, x[one], y[other]) for x, y in sides)
+    return n_below(a, one) + n_below(b, other)
+
+
+def n_below(tree, node):
+    if tree.feature[node] < 0:
+        return 1
+    return 1 + n_below(tree, tree.children_left[node]) + n_below(tree, tree.children_right[node])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_search_over_a_scaled_tree_against_refits_by_hand(weighted):
+    """The scaler moves with each row, which is no change of a threshold; the depth is one."""
+    two, labels = X[60:110].astype(np.float32).astype(float), y[60:110]
+    weights = np.random.default_rng(1).integers(1, 4, 50) if weighted else None
+    cart = DecisionTreeClassifier(random_state=0)
+    steps = Pipeline([("scale", StandardScaler()), ("tree", cart)])
+    search = GridSearchCV(steps, {"tree__max_depth": [1, 2]}, cv=3)
+    found = average_sensitivity(
+        search, two, labels, 10, repeats=8, sample_weight=weights, normalise=False, random_state=5
+    )
+    assert found.bins == "own"
+    trees, depths = [], set()
+    for removed in ([], *found.removed[0]):
+        kept = np.delete(np.arange(50), removed)
+        given = {} if weights is None else {"tree__sample_weight": weights[kept]}
+        best = clone(search).fit(two[kept], labels[kept], **given).best_params_
+        plain = clone(cart).set_params(max_depth=best["tree__max_depth"])
+        plain.fit(two[kept], labels[kept], None if weights is None else weights[kept])
+        trees.append(plain.tree_)
+        depths.add(plain.max_depth)
+    expected = [count_changed(trees[0], tree) for tree in trees[1:]]
+    np.testing.assert_array_equal(found.distances[0], expected)
+    assert len(depths) == 2  # the choice is part of the procedure
+    assert 0 < np.mean(np.array(expected) > 0) < 1
 
 
 def test_bins_of_other_data():

@@ -1,7 +1,7 @@
 """Removal: refit a tree without some of its rows, or after another change of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from steadytree.data.dataset import Dataset
 from steadytree.distance._kernels import node_distance
 from steadytree.distance.tree_distance import Distance, TreeNumbers, measure_distance
 from steadytree.models._kernels import FlatTree
+from steadytree.models.boxes import shared_space
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree, from_sklearn
 from steadytree.models.tree import Tree
@@ -42,6 +43,7 @@ class Alternative:
         return self.grow()
 
 
+ROUNDING = 2.0**-22  # of a number, by single precision, in both of two trees
 FITTED_ROWS, FEWEST_REFITS = 20_000, 5  # rows that slow refits are fitted to, taken together
 
 
@@ -167,8 +169,38 @@ def refit(
     whole = _fit_variant(Variant(every, every), estimator, data)
     shared = (estimator, data)
     trees = fan_out(_fit_variant, list(variants), *shared, n_jobs=n_jobs, on_progress=on_progress)
+    whole, *trees = settle_thresholds([whole, *trees], data)
     depth = max(tree.depth for tree in (whole, *trees))
     return _compare(whole, trees, affected, distance, n_alternatives, depth)
+
+
+def settle_thresholds(trees: Sequence[Tree], data: Dataset) -> list[Tree]:
+    """The trees with one number for thresholds of a column that differ by rounding only.
+
+    A scaler moves with each row, and behind it a threshold is found again up to the rounding of
+    its distance from what the scaler takes off to single precision.
+    """
+    space = shared_space([tree.space for tree in trees])
+    names, n_columns = data.table.names, len(data.table.columns)
+    known = len(space) == n_columns if names is None else set(space.names) <= set(names)
+    if not known:  # over what a step made of the columns
+        return list(trees)
+    thresholds, values = [tree.threshold.copy() for tree in trees], space.encode(data.table)
+    for j, column in enumerate(space):
+        nodes = [tree.feature == tree.space.names.index(column.name) for tree in trees]
+        chosen = np.concatenate([t[at] for t, at in zip(thresholds, nodes, strict=True)])
+        if column.is_categorical or len(chosen) == 0:
+            continue
+        found, inverse = np.unique(chosen, return_inverse=True)
+        seen = values[~np.isnan(values[:, j]), j]
+        taken_off = np.array([column.low, *([seen.mean(), np.median(seen)] if len(seen) else [])])
+        reach = np.abs(found[:, None] - taken_off).max(axis=1)
+        starts = np.concatenate([[True], np.diff(found) > ROUNDING * reach[1:]])
+        settled = found[np.flatnonzero(starts)][np.cumsum(starts) - 1][inverse]
+        ends = np.cumsum([at.sum() for at in nodes])[:-1]
+        for own, at, part in zip(thresholds, nodes, np.split(settled, ends), strict=True):
+            own[at] = part
+    return [replace(t, threshold=own) for t, own in zip(trees, thresholds, strict=True)]
 
 
 def _fit_variant(variant: Variant, estimator: Any, data: Dataset) -> Tree:
@@ -198,10 +230,17 @@ def fit_model(rows: Integers, estimator: Any, data: Dataset) -> Tree | Scorecard
 
 def fit_again(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
     """A fresh copy, fitted; a pipeline hands weights to its last step."""
-    name = "sample_weight"
+    given = {} if weights is None else {_weights_name(estimator): weights}
+    return fresh(estimator).fit(X, y, **given)
+
+
+def _weights_name(estimator: Any) -> str:
+    """What a procedure calls the weights of rows; a search hands them to what it searches."""
     if hasattr(estimator, "steps"):
-        name = f"{estimator.steps[-1][0]}__{name}"
-    return fresh(estimator).fit(X, y, **({} if weights is None else {name: weights}))
+        name, last = estimator.steps[-1]
+        return f"{name}__{_weights_name(last)}"
+    inner = getattr(estimator, "estimator", None)
+    return _weights_name(inner) if hasattr(inner, "steps") else "sample_weight"
 
 
 def _tree_of(fitted: Any, data: Dataset) -> Tree:
