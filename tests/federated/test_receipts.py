@@ -121,3 +121,43 @@ def test_verifying_changes_nothing_and_needs_no_budget(tmp_path, run):
     (tmp_path / "r").write_bytes(b"{}\n")
     with pytest.raises(ValueError, match="no receipt: restore"):
         read_receipts(tmp_path / "r")
+
+
+def test_receipts_that_cost_nothing_do_not_fill_a_disk(tmp_path):
+    from steadytree.federated.framing import write
+    from steadytree.federated.messages import request_message
+
+    path = tmp_path / "north.ledger.answers" / RECEIPTS
+    with gateway_of(tmp_path) as found:
+        found.reply(message())
+        told = found.holder.ledger.head
+        for k in range(30):  # what a coordinator can send for nothing: other studies, signatures
+            for study in ("study", f"s{k}"):
+                receipt = {**told._asdict(), "study": study, "holder": "north"}
+                hello = {"version": 2, "type": "hello", "study": study, "epsilon": 1.0}
+                sent = {**hello, "receipt": {**receipt, "signature": "x" * k}}
+                assert read(found.reply(write(sent)))["ok"]
+        assert len(read_receipts(path)) == 1
+        sent = {**hello, "receipt": {**receipt, "signature": "x" * 10**6}}
+        assert code_of(found.reply(write(sent))) == Refusal.MALFORMED
+        with path.open("ab") as file:  # a crash while an older version wrote
+            file.write(b'{"half":')
+        found.reply(message(round=1))
+        Receipts("study", heads := {}).note("north", found.holder.ledger.head)
+        found.reply(request_message(ask(round=2), Receipts("study", heads).of("north")))
+        assert [one.number for one in read_receipts(path)] == [told.number, told.number + 1]
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_ledger_that_adds_up_under_zcdp_is_verified(tmp_path):
+    from steadytree.privacy.ledger import Ledger
+
+    ledger = Ledger(tmp_path / "year.ledger", 1.0, 1e-6)
+    for _ in range(20):
+        ledger.spend(0.03, "small")
+    ledger.spend(0.0, "sum", rho=0.005)
+    for _ in range(20):
+        ledger.spend(0.005, "smaller")
+    found = verify_ledger(tmp_path / "year.ledger")
+    assert found["spent"] == pytest.approx(ledger.spent)
+    assert sum(entry.epsilon for entry in ledger.entries) > 0.69

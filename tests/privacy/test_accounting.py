@@ -9,7 +9,14 @@ import pytest
 from scipy import stats
 
 from steadytree._base.exceptions import BudgetError
-from steadytree.privacy.accounting import Cost, epsilon_of, share_scale, sum_rho
+from steadytree.privacy.accounting import (
+    Cost,
+    epsilon_of,
+    largest_rho,
+    share_scale,
+    simple_epsilon_of,
+    sum_rho,
+)
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.ledger_lines import Entry, compose
 from steadytree.privacy.mechanisms import SecureNoise, SeededNoise, release_share, rho_of
@@ -115,6 +122,73 @@ def test_rho_and_epsilon_come_back():
         assert float(found) == pytest.approx(epsilon, rel=1e-12)
 
 
+def least_epsilon(rho, delta):
+    """The conversion from its definition, in 40 digits, at the best of all orders."""
+    with mpmath.workdps(40):
+        rho, delta = mpmath.mpf(rho), mpmath.mpf(delta)
+
+        def of(less):  # order - 1
+            a = 1 + less
+            # delta = exp((a - 1)(a rho - epsilon)) (1 - 1 / a)^a / (a - 1)
+            return a * rho + mpmath.log((1 - 1 / a) ** a / (less * delta)) / less
+
+        low, high = mpmath.mpf("1e-8"), mpmath.mpf("1e12")
+        for _ in range(200):  # thirds, on a logarithmic scale
+            step = (high / low) ** (mpmath.mpf(1) / 3)
+            left, right = low * step, high / step
+            low, high = (low, right) if of(left) < of(right) else (left, high)
+        return float(max(of(low), 0))
+
+
+@pytest.mark.parametrize("delta", ["1e-9", "1e-6", "0.01", "0.3"])
+def test_the_conversion_is_that_of_the_paper(delta):
+    for rho in ("1e-9", "1e-5", "0.0175", "0.5", "4", "300"):
+        expected = least_epsilon(rho, delta)
+        found = float(epsilon_of(Decimal(rho), Decimal(delta)))
+        # never less than what is proved, and hardly more
+        assert expected * (1 - 1e-12) <= found <= expected * 1.002 + 1e-12
+        simple = float(simple_epsilon_of(Decimal(rho), Decimal(delta)))
+        assert found <= simple
+        again = Decimal(largest_rho(simple, float(delta)))
+        assert epsilon_of(again, Decimal(delta)) <= Decimal(simple)
+
+
+@pytest.mark.parametrize("n_answers", [1, 20])
+def test_the_conversion_covers_gaussian_noise_and_is_close(n_answers):
+    """Exact delta of Gaussian answers (Balle and Wang 2018, Theorem 8) at the epsilon of rho."""
+    for rho in (1e-4, 0.01, 0.5):
+        epsilon = float(epsilon_of(n_answers * Decimal(str(rho)), SMALL))
+        mean = np.sqrt(2 * rho * n_answers)  # of all answers together, in standard deviations
+
+        def exact(epsilon, mean=mean):
+            near, far = mean / 2 - epsilon / mean, -mean / 2 - epsilon / mean
+            return stats.norm.cdf(near) - np.exp(epsilon) * stats.norm.cdf(far)
+
+        assert exact(epsilon) <= 1e-6
+        assert exact(0.75 * epsilon) > 1e-6
+
+
+def test_pure_answers_cost_no_more_than_their_worst_case():
+    """Randomized responses, k of them: the exact delta at the epsilon that a ledger adds up."""
+    for epsilon, k in ((0.1, 100), (0.5, 30), (0.02, 1_000)):
+        total = float(compose(entries(*[(epsilon, 0)] * k), SMALL)[0])
+        flips = np.arange(k + 1)
+        share = 1 / (1 + np.exp(epsilon))
+        p = stats.binom.logpmf(flips, k, share)
+        q = stats.binom.logpmf(flips, k, 1 - share)
+        assert np.maximum(np.exp(p) - np.exp(total + q), 0).sum() <= 1e-6
+
+
+def test_epsilon_never_falls_where_rho_rises():
+    last = Decimal(-1)
+    for k in range(400):  # in steps below the resolution of doubles, too
+        rho = Decimal("0.02") + Decimal(k) * Decimal("1e-20")
+        found = epsilon_of(rho, SMALL)
+        assert found >= last
+        last = found
+    assert epsilon_of(Decimal("1e-30"), SMALL) >= 0
+
+
 def test_gaussian_noise_is_as_private_as_its_converted_epsilon():
     """delta of the discrete Gaussian at the epsilon of its rho, from the definition."""
     for scale in (2.0, 5.0):
@@ -132,7 +206,7 @@ def test_a_year_of_small_answers_fits_a_budget():
     year = entries(*[(0.1, 0)] * 100)
     assert compose(year) == (Decimal("10.0"), 0)
     epsilon, delta = compose(year, SMALL)
-    assert float(epsilon) == pytest.approx(0.5 + 2 * np.sqrt(0.5 * np.log(1e6)))
+    assert float(epsilon) == pytest.approx(least_epsilon(0.5, 1e-6), rel=1e-3)
     assert delta == SMALL
     # few answers cost less by addition, and no delta
     assert compose(year[:3], SMALL) == (Decimal("0.3"), 0)
@@ -152,7 +226,7 @@ def test_more_answers_never_cost_less():
             elif delta:
                 listed.append(Entry(Decimal(0), rho=amount / 10))
             epsilon, used = compose(listed, delta)
-            assert epsilon >= last
+            assert last <= epsilon <= compose(listed, delta, simple_epsilon_of)[0]
             assert used <= max(delta, sum(e.delta for e in listed))
             last = epsilon
 
@@ -176,6 +250,8 @@ def test_a_ledger_keeps_rho_and_refuses_more(tmp_path):
     assert Ledger(path, 1.0, 1e-6).entries == ledger.entries
     with pytest.raises(BudgetError, match=r"rho 0\.001 asked for 'sum', but"):
         ledger.spend(0.0, "sum", rho=0.001)
+    # what a gateway's folder of answers notes is computed as by older versions
+    assert ledger.extent == simple_epsilon_of(Decimal(str(rho / 2)) * 2, Decimal("1e-6"))
     pure = Ledger(tmp_path / "pure.ledger", 1.0)
     with pytest.raises(BudgetError, match="needs a ledger with a delta"):
         pure.spend(0.0, "sum", rho=0.001)

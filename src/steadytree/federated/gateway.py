@@ -135,7 +135,8 @@ class Gateway:
         if not self.holder.ledger.has(receipt.noted):
             _LOG.error("the ledger is older than line %d, which was seen", receipt.number)
             return False
-        keep_receipt(self._store.folder / RECEIPTS, receipt)
+        if self._entries_of(receipt.study):  # others cost nothing, and could be any number
+            keep_receipt(self._store.folder / RECEIPTS, receipt)
         return True
 
     def _answer(self, request: Request, due: list[float]) -> tuple[bytes, str]:
@@ -220,12 +221,8 @@ class Gateway:
     def _with_head(self, message: bytes) -> bytes:
         return messages.with_head(message, self.holder.ledger.head)
 
-    def _cost(self) -> Decimal:
-        """Epsilon of all entries, which never falls when one is added."""
-        return self.holder.ledger.cost(self.holder.ledger.entries)[0]
-
     def _check_spent(self) -> None:
-        if self._cost() < self._store.spent:
+        if self.holder.ledger.extent < self._store.spent:
             raise BudgetError(
                 f"the ledger {self.holder.ledger.path.name!r} shows less spent than the answers "
                 "beside it: it was lost or is an older copy. Restore the newest one."
@@ -235,7 +232,7 @@ class Gateway:
         self._check_spent()
         self.holder.pay(request)
         try:
-            self._store.mark_spent(self._cost())
+            self._store.mark_spent(self.holder.ledger.extent)
         except OSError as error:  # it is paid for; the next mark includes it
             _LOG.error("the mark of what was spent was not written: %s", type(error).__name__)
 

@@ -157,17 +157,18 @@ class HolderLike(Protocol):
 class LedgerHead(Document):
     """How far a holder's ledger has come, as it travels."""
 
-    ledger: str
+    ledger: Annotated[str, Meta(max_length=64)]
     number: Annotated[int, Meta(ge=0)]
-    head: str
+    head: Annotated[str, Meta(max_length=64)]
 
 
 class Receipt(LedgerHead):
     """What a coordinator noted of a holder's ledger, signed by the coordinator."""
 
-    study: str
-    holder: str
-    signature: str  # base64; empty if messages are not signed
+    study: Annotated[str, Meta(max_length=64)]
+    holder: Annotated[str, Meta(max_length=64)]
+    # base64; empty if messages are not signed
+    signature: Annotated[str, Meta(max_length=200)]
 
     @property
     def noted(self) -> ChainHead:

@@ -15,6 +15,7 @@ from typing import Any
 
 from steadytree._base.documents import convert, parse_json
 from steadytree._base.exceptions import ChainError, HolderError
+from steadytree._base.files import write_text_atomically
 from steadytree.federated.framing import addressed, write
 from steadytree.federated.keys import is_signed, read_key
 from steadytree.federated.messages import Receipt
@@ -78,14 +79,20 @@ def _content(study: str, ledger: str, number: int, head: str) -> bytes:
 
 # ---- the holder's side ----
 def keep_receipt(path: Path, receipt: Receipt) -> None:
-    """Append a receipt to the file beside the ledger, if it is new."""
-    line = write(receipt) + b"\n"
+    """Add a receipt to the file beside the ledger, if it names a later line than its study's do.
+
+    So a study adds at most one line for each of the ledger's, whatever a coordinator sends.
+    """
+    lines, known = list[str](), (receipt.study, receipt.ledger)
     with contextlib.suppress(FileNotFoundError):
-        if line in path.read_bytes().splitlines(keepends=True):
-            return
-    with path.open("ab") as file:
-        file.write(line)
-    path.chmod(0o600)
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    for line in lines:
+        with contextlib.suppress(ValueError):  # a damaged one is for whoever verifies
+            kept = convert(parse_json(line), Receipt)
+            if (kept.study, kept.ledger) == known and kept.number >= receipt.number:
+                return
+    added = [*lines, write(receipt).decode()]
+    write_text_atomically(path, "".join(line + "\n" for line in added), for_owner=True)
 
 
 def read_receipts(path: Path) -> list[Receipt]:
@@ -119,7 +126,7 @@ def verify_ledger(
         raise ValueError(
             f"the last line of {name!r} is only in its mark: open it once, then verify."
         )
-    epsilon, delta = compose(known.entries)
+    epsilon, delta = compose(known.entries, Decimal(known.terms[1]))
     if epsilon > Decimal(known.terms[0]) or delta > Decimal(known.terms[1]):
         raise ValueError(f"{name!r} has spent {epsilon} of a budget of {known.terms[0]}.")
     beside = path.with_name(f"{name}.answers") / RECEIPTS

@@ -60,8 +60,9 @@ def pack_sides(binned, ordered, feature, bin_, by_value):
                 row = ordered[word * WORD_BITS + bit]
                 if row >= 0:
                     bin_index = np.int64(column[row])
-                    if bin_index == last_bin or (not exact and bin_index < last_bin):
-                        packed |= np.uint64(1) << np.uint64(bit)
+                    # no branch on a value, as its time would tell the value
+                    yes = (bin_index == last_bin) | ((bin_index < last_bin) & (not exact))
+                    packed |= np.uint64(yes) << np.uint64(bit)
             bits[split, word] = packed
     return bits
 
@@ -220,15 +221,16 @@ def root_terms(bits, word_offsets, within, log_prior, stop, rates, utility, dept
 
 @kernel
 def side_impurity(counts, entropy):
-    """Rows times Gini impurity, or times entropy in bits; 0 for an empty side."""
+    """Rows times Gini impurity, or times entropy in bits; 0 for an empty side.
+
+    What is empty takes the same steps, so that its time is that of any other.
+    """
     size, total = 0.0, 0.0
     for count in counts:
-        if count > 0:
-            size += count
-            total += count * np.log2(count) if entropy else count * count
-    if size == 0.0:
-        return 0.0
-    return size * np.log2(size) - total if entropy else size - total / size
+        size += count
+        total += count * np.log2(count + (count == 0.0)) if entropy else count * count
+    some = size + (size == 0.0)
+    return size * np.log2(some) - total if entropy else size - total / some
 
 
 @kernel

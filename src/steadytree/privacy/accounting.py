@@ -1,8 +1,14 @@
 """What answers cost together: pure epsilons beside zero-concentrated privacy (zCDP).
 
 An answer with pure epsilon is epsilon^2 / 2-zCDP too (Bun and Steinke 2016, Proposition 1.4), rhos
-add, and rho-zCDP implies (rho + 2 sqrt(rho log(1 / delta)), delta) (Proposition 1.3). So a hundred
-answers of epsilon 0.1 cost 10 by addition, and 5.8 with a delta of 1e-6.
+add, and rho-zCDP implies (epsilon, delta) for every a > 1 and
+
+    epsilon = a rho + (log(1 / delta) - log(a - 1) + a log(1 - 1 / a)) / (a - 1)
+
+(Canonne, Kamath and Steinke 2020, Corollary 13), which is less than the older rho + 2 sqrt(rho
+log(1 / delta)) (Bun and Steinke, Proposition 1.3). The least over a list of orders a is taken, the
+same for all amounts: so epsilon never falls where rho rises. A hundred answers of epsilon 0.1 cost
+10 by addition, and 5.2 with a delta of 1e-6.
 
 Whichever of two bounds is smaller may be used, also if answers were chosen after earlier ones had
 been seen. Let A be the transcripts whose epsilons add up to at most E, and B those that zCDP keeps
@@ -13,13 +19,17 @@ at most e^E P'(S and A) + e^E P'(S and B without A) + delta on a neighbour.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
-ZERO, TWO = Decimal(0), Decimal(2)
+ZERO, ONE, TWO = Decimal(0), Decimal(1), Decimal(2)
 UP = 1 + Decimal("1e-24")  # covers the rounding of 28 digits
+ORDERS = tuple(1 + Decimal(f"{10 ** (k / 32):.5g}") for k in range(-64, 193))  # 1.01 to 1,000,001
+DOWN = 1 - 1e-12  # covers the rounding of doubles
 LARGEST_SCALE = 2.0**60
+Conversion = Callable[[Decimal, Decimal], Decimal]  # rho and delta to epsilon
 
 
 @dataclass(frozen=True)
@@ -52,18 +62,21 @@ class Cost:
     def _amounts(self) -> tuple[Decimal, ...]:
         return self.pure, self.approximate, self.delta, self.rho, self.squares
 
-    def total(self, delta: Decimal = ZERO) -> tuple[Decimal, Decimal]:
+    def total(
+        self, delta: Decimal = ZERO, convert: Conversion | None = None
+    ) -> tuple[Decimal, Decimal]:
         """Epsilon and delta of all answers together, where `delta` is all that may be lost.
 
         Without a delta to convert with, rho has no finite epsilon.
         """
+        convert = convert or epsilon_of
         added, left = self.pure + self.approximate, delta - self.delta
         if self.rho == 0 and (left <= 0 or self.squares == 0):
             return added, self.delta
         if left <= 0:
             return Decimal("Infinity"), self.delta
-        both = added + epsilon_of(self.rho, left)
-        converted = self.approximate + epsilon_of(self.rho + self.squares, left)
+        both = added + convert(self.rho, left)
+        converted = self.approximate + convert(self.rho + self.squares, left)
         if self.rho == 0 and added <= converted:
             return added, self.delta
         return min(both, converted), delta
@@ -73,11 +86,39 @@ def epsilon_of(rho: Decimal, delta: Decimal) -> Decimal:
     """The epsilon of rho-zCDP at a delta, rounded up.
 
     >>> round(epsilon_of(Decimal("0.5"), Decimal("1e-6")), 4)
-    Decimal('5.7565')
+    Decimal('5.2217')
     """
     if rho == 0:
         return ZERO
+    least = min(order * rho + rest for order, rest in _rests(delta))
+    return min(max(least, ZERO) * UP, simple_epsilon_of(rho, delta))
+
+
+def simple_epsilon_of(rho: Decimal, delta: Decimal) -> Decimal:
+    """The same by the older formula, which costs more; never less than `epsilon_of`."""
+    if rho == 0:
+        return ZERO
     return (rho + TWO * (rho * (-delta.ln())).sqrt()) * UP
+
+
+def largest_rho(epsilon: float, delta: float) -> float:
+    """The largest rho whose `epsilon_of` is at most epsilon, rounded down."""
+    log_delta = math.log(1 / delta)
+    # the difference of two roots, written without cancellation
+    simple = (epsilon / (math.sqrt(log_delta + epsilon) + math.sqrt(log_delta))) ** 2
+    parts = ((float(order), float(rest)) for order, rest in _rests(Decimal(repr(float(delta)))))
+    return DOWN * max(simple, *((epsilon - rest) / order for order, rest in parts))
+
+
+@lru_cache(maxsize=64)
+def _rests(delta: Decimal) -> list[tuple[Decimal, Decimal]]:
+    """The orders, and what each adds to the epsilon that rho costs."""
+    return [(a, _rest(a, delta)) for a in ORDERS]
+
+
+def _rest(order: Decimal, delta: Decimal) -> Decimal:
+    less = order - ONE
+    return (order * (less / order).ln() - less.ln() - delta.ln()) / less + Decimal("1e-24")
 
 
 # ---- sums that several holders noise, each a little ----

@@ -15,6 +15,7 @@ from steadytree._base.files import (
     locked,
     sync_folder,
 )
+from steadytree.privacy.accounting import simple_epsilon_of
 from steadytree.privacy.ledger_lines import (
     HEADER,
     OLD_HEADER,
@@ -140,6 +141,11 @@ is left: ask for less.
     def cost(self, entries: Iterable[Entry]) -> tuple[Decimal, Decimal]:
         """Epsilon and delta of some entries together, with this ledger's delta."""
         return compose(entries, self._delta)
+
+    @property
+    def extent(self) -> Decimal:
+        """A number that never falls when an entry is added, computed as in every version."""
+        return compose(self.entries, self._delta, simple_epsilon_of)[0]
 
     @property
     def head(self) -> ChainHead:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from steadytree._base.exceptions import ChainError
 from steadytree._base.files import create_text, write_text_atomically
-from steadytree.privacy.accounting import Cost
+from steadytree.privacy.accounting import Conversion, Cost
 
 START = "0" * 64  # hash before the first line
 HEADER = "steadytree ledger 2"
@@ -216,7 +216,9 @@ def decimal_of(value: float | Decimal, name: str) -> Decimal:
     return value if isinstance(value, Decimal) else Decimal(repr(float(value)))
 
 
-def compose(entries: Iterable[Entry], delta: Decimal = ZERO) -> tuple[Decimal, Decimal]:
+def compose(
+    entries: Iterable[Entry], delta: Decimal = ZERO, convert: Conversion | None = None
+) -> tuple[Decimal, Decimal]:
     """Epsilon and delta of all entries together; `delta` is all that may be lost.
 
     Answers about the same rows add (sequential composition), as epsilons or under zCDP, whichever
@@ -232,4 +234,4 @@ def compose(entries: Iterable[Entry], delta: Decimal = ZERO) -> tuple[Decimal, D
     groups: dict[str, list[Cost]] = defaultdict(list)
     for (group, _), cost in parts.items():
         groups[group].append(cost)
-    return sum((Cost.most(costs) for costs in groups.values()), Cost()).total(delta)
+    return sum((Cost.most(costs) for costs in groups.values()), Cost()).total(delta, convert)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.optional import require
-from steadytree.privacy.accounting import share_scale
+from steadytree.privacy.accounting import largest_rho, share_scale
 
 _LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
@@ -206,18 +206,16 @@ def release_share(
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """The rho whose zCDP implies (epsilon, delta): rho + 2 sqrt(rho log(1/delta)) = epsilon.
+    """The largest rho whose zCDP implies (epsilon, delta), by `accounting.epsilon_of`.
 
     >>> rho = rho_of(1.0, 1e-6)
-    >>> round(rho + 2 * math.sqrt(rho * math.log(1e6)), 12)
-    1.0
+    >>> round(rho, 5)
+    0.02435
     """
     epsilon = check_epsilon(epsilon)
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta}.")
-    log_delta = math.log(1 / delta)
-    # the difference of two roots, written without cancellation
-    return (epsilon / (math.sqrt(log_delta + epsilon) + math.sqrt(log_delta))) ** 2
+    return largest_rho(epsilon, delta)
 
 
 def select(
