@@ -122,6 +122,9 @@ def random_rows(rng, columns, n):
     return binned, offsets
 
 
+CROWDED = [-1.0, -0.5, 0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 7.0, 1e9]
+
+
 class Case:
     """Random input for every kernel, drawn from one seed."""
 
@@ -213,7 +216,8 @@ def case_for(name, seed):
         ),
         "fill_bins": lambda: (
             case.values(),
-            *even_cells(np.array([0.0, 0.1, 0.5, 0.0, 1.0, 2.0, 3.0]), np.array([0, 3, 7, 7])),
+            # of the second column's thresholds nearly all lie in one cell
+            *even_cells(np.array([0.0, 0.1, 0.5, *CROWDED, 0.0, 2.0]), np.array([0, 3, 14, 16])),
             np.array([0, 0, 2]),
             np.zeros((3, case.n), np.uint8),
             *sorted(rng.integers(0, case.n + 1, 2)),

@@ -57,6 +57,13 @@ def test_equidistant_thresholds_span_the_bounds_and_integers_get_integers():
     assert len(space[3].thresholds) == 0
 
 
+def test_integers_that_are_equal_as_floats_have_one_threshold():
+    low = 2.0**53
+    column = Column("id", "integer", low, low + 6)
+    (found,) = equidistant_thresholds([column], 20)
+    assert found.tolist() == even_bins(column, 20).tolist() == [low, low + 2, low + 4]
+
+
 def test_thresholds_are_float32_numbers_where_that_changes_no_split():
     X = np.linspace(0, 1, 41)[:, None]
     for grid in ("equidistant", "quantile", "midpoint"):

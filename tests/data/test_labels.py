@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree.data.labels import (
+    check_labels,
     label_array,
     labels_like,
     match_labels,
@@ -183,6 +184,16 @@ def test_labels_of_any_type_compile_nothing(kind):
 def test_labels_keep_their_type():
     assert label_array(pd.Series([1, 0], dtype="Int64")).dtype == np.int64
     assert label_array(pd.Series([True, False], dtype=object)).dtype == np.bool_
+
+
+def test_labels_that_numpy_would_change_are_refused():
+    masked = np.ma.masked_array([0, 1, 1], mask=[False, False, True])
+    with pytest.raises(TypeError, match="y is a masked array"):
+        check_labels(masked, 3)
+    assert check_labels(np.ma.masked_array([0, 1, 1]), 3).tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match=r"label 'a\\x00' ends in a NUL sign"):
+        check_labels(np.array(["a", "a\0", "b"], dtype=object), 3)
+    assert check_labels(np.array(["a", "\0a"], dtype=object), 2).tolist() == ["a", "\0a"]
 
 
 def test_labels_are_matched_as_text_where_none_fits():

@@ -6,6 +6,7 @@ import pytest
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
+from steadytree.stability.stable_tree import StableTreeClassifier
 
 
 def test_a_table_is_not_copied():
@@ -22,3 +23,29 @@ def test_text_of_a_column_and_of_its_subsets(values):
         found = table.take(kept).text(0)
         listed = [None if k < 0 else found.values[k] for k in found.of_row]
         assert listed == np.array(texts, object)[kept].tolist()
+
+
+MASKED = np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"a": [1, 2]}, "X is a dict, which is no table.* pandas.DataFrame"),
+        (MASKED, r"X is a masked array.* X.astype\(float\).filled"),
+        (pd.DataFrame({"a": [b"u", b"v"]}), "column 'a': .* string or a number, got bytes"),
+        (pd.DataFrame({"a": [b"u", 1]}), "column 'a': .* string or a number, got bytes"),
+        (np.array([[b"u"]]), "column 'x0': .* string or a number, got bytes"),
+    ],
+    ids=["dict", "masked", "bytes", "bytes and numbers", "array of bytes"],
+)
+def test_a_form_that_would_be_misread_is_refused(data, message):
+    for read in (Table.read, lambda X: StableTreeClassifier().fit(X, [0, 1])):
+        with pytest.raises(TypeError, match=message):
+            read(data)
+    with pytest.raises(TypeError):
+        FeatureSpace.observe([[0.0], [1.0]]).encode(data)
+
+
+def test_a_mask_that_hides_nothing_is_taken():
+    assert Table.read(np.ma.masked_array([[1.0], [2.0]])).columns[0].tolist() == [1.0, 2.0]

@@ -50,6 +50,17 @@ def test_columns_make_a_frame():
     frame = facts.frame()
     assert len(frame) == 30
     assert frame["importance"].is_monotonic_decreasing
+    for row in frame.itertuples():
+        own, each = facts.thresholds[row.feature], X.columns.get_loc(row.feature)
+        found = (row.n_cuts, row.cut_25, row.cut_50, row.cut_75)
+        quartiles = np.percentile(own, [25, 50, 75]) if len(own) else [np.nan] * 3
+        np.testing.assert_array_equal(found, [len(own), *quartiles])
+        importances = [one.feature_importances_[each] for one in forest.estimators_]
+        np.testing.assert_allclose(
+            (row.importance, row.deviation), (np.mean(importances), np.std(importances)), atol=1e-12
+        )
+        roots = [one.tree_.feature[0] == each for one in forest.estimators_]
+        assert row.root == np.mean(roots)
 
 
 def test_bad_input_is_explained(forest):

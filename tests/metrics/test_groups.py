@@ -81,6 +81,16 @@ def test_precision_calibration_and_intervals_by_hand():
             assert one.intervals[name] == wilson_interval(hits, of.sum())
 
 
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+def test_the_error_of_a_small_group_is_that_of_its_mean(n_rows):
+    some = np.flatnonzero(np.arange(len(Y)) % 7 < 2)[-n_rows:]
+    groups = np.where(np.isin(np.arange(len(Y)), some), "few", "many")
+    one = next(one for one in by_group(MODEL, X, Y, groups).groups if one.name == "few")
+    residual = (Y - MODEL.predict_proba(X)[:, 1])[some]
+    error = residual.std(ddof=1) / np.sqrt(n_rows) if n_rows > 1 else 0.0
+    assert one.residual == pytest.approx((residual.mean(), error))
+
+
 def test_gaps_are_the_largest_differences_of_all_pairs():
     found = by_group(MODEL, X, Y, GROUPS)
     large = [one for one in found.groups if one.n_rows >= 30]

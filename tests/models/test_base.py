@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import steadytree as st
-from steadytree.models.base import LAYOUT_KEY
+from steadytree.models.base import LAYOUT_KEY, check_weights
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]] * 5, ["no", "no", "yes", "yes"] * 5
 LEARNERS = [
@@ -56,6 +56,12 @@ def test_class_weights_multiply_those_of_the_rows(model):
         clone(model).set_params(class_weight="even").fit(X, y)
     with pytest.raises(ValueError, match="finite and not negative"):
         clone(model).set_params(class_weight={"ill": -1}).fit(X, y)
+
+
+def test_masked_weights_are_refused():
+    with pytest.raises(TypeError, match="sample_weight is a masked array"):
+        check_weights(np.ma.masked_array([1.0, 2.0], mask=[False, True]), 2)
+    assert check_weights(np.ma.masked_array([1.0, 2.0]), 2).tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(

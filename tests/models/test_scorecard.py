@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from steadytree._base.exceptions import TreeFileError
+from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.metrics.complexity import complexity
 from steadytree.models.condition import Condition
@@ -115,6 +116,9 @@ def test_order_of_conditions_does_not_matter_for_equality():
     assert one != Scorecard(SPACE, ["no", "yes"], [AGED, other], [2, 2], -1)
 
 
+FOUR = Column("kind", "categorical", categories=("a", "b", "c", "d"))
+
+
 def test_conditions_in_words():
     texts = [
         (AGED, 0, "age ≥ 75"),
@@ -125,6 +129,10 @@ def test_conditions_in_words():
         (Condition(1, "among", categories=(0, 1)), 1, "kind is known and not c"),
     ]
     assert [c.text(SPACE[j]) for c, j, _ in texts] == [text for _, _, text in texts]
+    two = Column("sex", "categorical", categories=("f", "m"))
+    assert Condition(0, "among", categories=(1,)).text(two) == "sex is m"
+    assert Condition(0, "among", categories=(0, 1)).text(two) == "sex is one of f, m"
+    assert Condition(0, "among", categories=(0, 3)).text(FOUR) == "kind is one of a, d"
     space = FeatureSpace.declare(bounds={"n": (0, 9)}, kinds={"n": "integer"})
     same = [Condition(0, "below", 1.5), Condition(0, "below", 2.0), Condition(0, "below", 4.5)]
     assert Scorecard(space, [0, 1], same, [1, 1, 1], 0).texts() == ["n < 1.5", "n < 2", "n < 5"]

@@ -13,7 +13,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.table import TEXT_LIKE, Table, check_frame_names, check_unique
+from steadytree.data.table import TEXT_LIKE, Table, check_form, check_unique
 
 # float64 where the type of the data is numeric, so that reading at once and one by one agree
 Cells = NDArray[np.float64] | Sequence[Any]
@@ -161,7 +161,7 @@ def _columns(X: Any) -> tuple[tuple[str, ...] | None, list[Cells], int]:
     if isinstance(X, list | tuple):
         rows = list(_rows(X))
         return None, list(zip(*rows, strict=True)), len(rows)
-    check_frame_names(X)
+    check_form(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         names = tuple(str(name) for name in frame.columns)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from steadytree.data.table import NO_VALUE, quote, value_text
+from steadytree.data.table import NO_VALUE, check_not_masked, quote, value_text
 
 UNKNOWN = -1
 
@@ -32,6 +32,7 @@ def label_array(y: Any) -> NDArray[Any]:
 
 def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     """One label a row; refuses missing labels, mixed types and numbers that go on."""
+    check_not_masked(y, "y")
     if not (isinstance(y, np.ndarray) and y.ndim == 1):
         y = column_or_1d(np.asarray(y) if hasattr(y, "dtype") else y, warn=True)
     y = label_array(y)
@@ -47,6 +48,9 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
         )
     if y.dtype == object and len({isinstance(label, str) for label in y.tolist()}) > 1:
         raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
+    cut = [label for label in y.tolist() if str(label)[-1:] == "\0"] if y.dtype == object else []
+    if cut:
+        raise ValueError(f"label {cut[0]!r} ends in a NUL sign, which numpy drops: rename it.")
     if y.dtype.kind == "f" and np.isinf(y).any():
         what = "infinity or a value too large for dtype('float64')"
         raise ValueError(f"Input y contains {what}. y must hold class labels.")

@@ -1,6 +1,6 @@
 """Table: data as a user hands it over, read once into plain columns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ class Table:
                 "first. Paths are taken by accuracy, calibration, by_group, certify, report, "
                 "SteadyTreeClassifier, RiskScoreClassifier and StableTreeClassifier.fit_files."
             )
-        check_frame_names(X)
+        check_form(X)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             return cls._read_frame(frame)
@@ -80,6 +80,7 @@ class Table:
     def _read_array(cls, X: Any) -> "Table":
         if hasattr(X, "toarray"):
             raise TypeError("X is a sparse matrix, which trees here do not take: pass X.toarray().")
+        check_not_masked(X, "X")
         array = np.asarray(X)
         if array.ndim != 2:
             raise ValueError(
@@ -208,13 +209,28 @@ def check_unique(names: Sequence[str]) -> None:
         )
 
 
-def check_frame_names(X: Any) -> None:
-    """Refuse repeated names and lazy frames, before others do without saying what to do."""
+def check_form(X: Any) -> None:
+    """Refuse forms of data that others would misread, or refuse without saying what to do."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, whose rows are not loaded: pass X.collect().")
+    if isinstance(X, Mapping):
+        raise TypeError(
+            f"X is a {type(X).__name__}, which is no table of rows and columns: pass a frame made "
+            "of it, such as pandas.DataFrame(X)."
+        )
+    check_not_masked(X, "X")
     names = getattr(X, "column_names", getattr(X, "columns", None))
     if names is not None and not callable(names):
         check_unique([str(name) for name in names])
+
+
+def check_not_masked(values: Any, what: str) -> None:
+    """Refuse masked values: numpy hands on what lies under a mask as if it were observed."""
+    if np.ma.is_masked(values):
+        raise TypeError(
+            f"{what} is a masked array, whose masked values would be used as they lie there: fill "
+            f"them, as with {what}.astype(float).filled(numpy.nan), or drop these rows."
+        )
 
 
 def is_number(value: str) -> bool:
@@ -261,14 +277,13 @@ def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
     missing = np.array([_is_missing(value) for value in listed], dtype=bool)
     observed = [value for value, is_missing in zip(listed, missing, strict=True) if not is_missing]
     for value in observed:
-        if not isinstance(value, str | bytes | int | float | bool | np.generic) and not hasattr(
-            value, "__float__"
-        ):
+        known = isinstance(value, str | int | float | bool | np.generic)
+        if isinstance(value, bytes) or not (known or hasattr(value, "__float__")):
             raise TypeError(
                 f"column {name!r}: argument must be a string or a number, "
                 f"got {type(value).__name__}."
             )
-    if all(not isinstance(value, str | bytes) for value in observed):
+    if all(not isinstance(value, str) for value in observed):
         numbers = np.full(len(listed), np.nan)
         numbers[~missing] = np.array(observed, dtype=np.float64)
         return numbers

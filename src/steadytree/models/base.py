@@ -17,7 +17,7 @@ from steadytree.data.dask import map_rows
 from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
 from steadytree.data.parts import Parts, RowSample
-from steadytree.data.table import Table, check_frame_names, is_dask, is_read
+from steadytree.data.table import Table, check_form, check_not_masked, is_dask, is_read
 from steadytree.models.files import save
 from steadytree.models.sklearn import to_sklearn
 from steadytree.models.tree import Tree
@@ -118,7 +118,7 @@ class TreeClassifierMixin(LearnerMixin):
 
 def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
     """Rows to learn from, with labels and weights, checked; rows of weight 0 are left out."""
-    check_frame_names(X)
+    check_form(X)
     if not is_read(X):  # else its names are no concern of scikit-learn's
         X, y = validate_data(learner, X, y, skip_check_array=True)
     table = Table.read(X)
@@ -168,6 +168,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     """Weights as float64, or None where every row counts once."""
     if sample_weight is None:
         return None
+    check_not_masked(sample_weight, "sample_weight")
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))

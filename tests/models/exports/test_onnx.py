@@ -70,12 +70,16 @@ def test_a_large_tree_and_one_that_differs(monkeypatch):
 
 
 @interop
-def test_a_column_with_the_name_of_an_output_is_refused():
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("leaf", "'leaf' have the name of an output"), ("", "a column has no name")],
+)
+def test_a_column_that_onnx_cannot_name_is_refused(name, message):
     pytest.importorskip("onnx")
-    space = FeatureSpace((Column("leaf", "numeric", 0, 1),))
+    space = FeatureSpace((Column(name, "numeric", 0, 1),))
     nodes = ([0, -1, -1], [0.5, np.nan, np.nan], [1, -1, -1], [2, -1, -1])
     tree = Tree(space, [0, 1], *nodes, [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
-    with pytest.raises(ValueError, match="'leaf' have the name of an output"):
+    with pytest.raises(ValueError, match=message):
         tree.to_onnx()
 
 

@@ -205,6 +205,20 @@ def test_what_sql_cannot_tell_apart_is_refused():
         tree.to_sql("may be")
     with pytest.raises(ValueError, match="NUL sign"):
         tree_on(replace(ids.space[0], name="a\0b")).to_sql()
+    with pytest.raises(ValueError, match="a class label has a NUL sign"):
+        replace(ids, classes=["no", "\0yes"]).to_sql()
+    with pytest.raises(ValueError, match="a column has no name"):
+        tree_on(replace(ids.space[0], name="")).to_sql()
+
+
+@pytest.mark.parametrize("other", ["e\u0301", "E\u0301", "e", "\u00e9 ", "\u00c9", "\uff45"])
+def test_texts_that_mysql_takes_for_one_are_refused_there(other):
+    """By its usual collation: accents in one or two signs, case, width, spaces at the end."""
+    texts = Column("group", "categorical", categories=("\u00e9", other, "f"))
+    tree = tree_on(texts, np.nan, subset=[[True, False, False], [False] * 3, [False] * 3])
+    assert "IN" in tree.to_sql()
+    with pytest.raises(ValueError, match=r"are the same in SQL.*another dialect"):
+        tree.to_sql(dialect="mysql")
 
 
 def test_an_expression_that_differs_is_not_returned(monkeypatch):

@@ -22,6 +22,8 @@ def tree_to_onnx(tree: Tree) -> tuple[bytes, Check]:
     onnx = require("onnx", extra="onnx", purpose="an ONNX model")
     runtime = require("onnxruntime", extra="onnx", purpose="the check of an ONNX model")
     tree = in_double(tree)
+    if "" in (tree.space[j].name for j in used_features(tree)):
+        raise ValueError("a column has no name, which ONNX cannot write: name it.")
     taken = [tree.space[j].name for j in used_features(tree) if tree.space[j].name in OUTPUTS]
     if taken:
         raise ValueError(f"column(s) {quote(taken)} have the name of an output: rename them.")

@@ -2,7 +2,8 @@
 
 import math
 import sqlite3
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -71,6 +72,8 @@ def tree_to_sql(tree: Tree, label: Any = None, dialect: str = "standard") -> tup
     tree = in_double(tree)
     _check_columns(tree, dialect)
     known = tree.classes.tolist()
+    if label is None and "\0" in "".join(map(str, known)):
+        raise ValueError("a class label has a NUL sign, which SQL cannot hold.")
     if label is not None and label not in known:
         raise ValueError(f"label must be one of {known} or left out, got {label!r}.")
     values: list[Any] = [known[index] for index in tree.label.tolist()]
@@ -178,9 +181,12 @@ def _check_columns(model: Tree | Scorecard, dialect: str) -> None:
     columns = [model.space[j] for j in used_features(model)]
     _check_apart("columns", [column.name for column in columns], "rename one of them")
     for column in columns:
-        if dialect == "mysql":  # its usual collations ignore case and spaces at the end
+        if dialect == "mysql":
             what = f"categories of {column.name!r} for MySQL"
-            _check_apart(what, column.categories, "rename one of them, or use another dialect")
+            advice = "rename one of them, or use another dialect"
+            _check_apart(what, column.categories, advice, _collated)
+        if not column.name:
+            raise ValueError("a column has no name, which SQL cannot write: name it.")
         if "\0" in "".join((column.name, *column.categories)):
             raise ValueError(f"column {column.name!r} has a NUL sign, which SQL cannot hold.")
     beyond = [model.space[j].name for j, at in _thresholds(model) if abs(at) >= EXACT_INTEGERS]
@@ -194,10 +200,22 @@ def _check_columns(model: Tree | Scorecard, dialect: str) -> None:
         )
 
 
-def _check_apart(what: str, texts: Iterable[str], advice: str) -> None:
+def _case_free(text: str) -> str:
+    return text.casefold().rstrip()
+
+
+def _collated(text: str) -> str:
+    """What MySQL's usual collations compare: neither case, accents nor spaces at the end."""
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return _case_free("".join(sign for sign in parts if not unicodedata.combining(sign)))
+
+
+def _check_apart(
+    what: str, texts: Iterable[str], advice: str, form: Callable[[str], str] = _case_free
+) -> None:
     seen: dict[str, str] = {}
     for text in texts:
-        other = seen.setdefault(text.casefold().rstrip(), text)
+        other = seen.setdefault(form(text), text)
         if other != text:
             raise ValueError(f"{what} {other!r} and {text!r} are the same in SQL: {advice}.")
 
