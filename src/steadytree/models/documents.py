@@ -1,5 +1,6 @@
 """Trees and scorecards as plain values that JSON can hold, and back; every value is checked."""
 
+import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -140,7 +141,10 @@ class ScorecardFile(Document, tag_field="format", tag="steadytree-card"):
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema of both files. Loading checks more, such as that every child exists."""
-    return msgspec.json.schema(TreeFile | ScorecardFile)
+    schema = msgspec.json.schema(TreeFile | ScorecardFile)
+    for part in schema["$defs"].values():  # Python 3.13 takes the indentation off docstrings
+        part["description"] = inspect.cleandoc(part["description"])
+    return schema
 
 
 # ---- trees ----
@@ -199,10 +203,9 @@ def tree_from_dict(content: Mapping[str, Any]) -> Tree:
         except ValueError as error:
             raise ValueError(f"nodes[{row}]: {error}") from None
     note = "" if document.note is UNSET else document.note
-    classes = _label_array(labels)
     bins = None if document.bins is UNSET else _bins(document.bins, space)
-    single = document.single_precision
-    return Tree(space, classes, single_precision=single, note=note, bins=bins, **arrays)
+    known, single = _label_array(labels), document.single_precision
+    return Tree(space, known, single_precision=single, note=note, bins=bins, **arrays)
 
 
 def _bins_document(bins: Bins | None) -> BinsDocument | UnsetType:
