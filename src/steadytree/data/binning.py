@@ -114,7 +114,8 @@ def _is_coarse(column: Column, n_thresholds: int) -> bool:
 
 
 def _integer_points(column: Column) -> Floats:
-    return np.unique(np.arange(np.ceil(column.low), column.high))  # beyond 2**53 some are equal
+    low = np.ceil(column.low)
+    return np.unique(low + np.arange(np.ceil(column.high - low)))  # beyond 2**53 some are equal
 
 
 def _round_to_single(thresholds: Floats, room: Floats | float) -> Floats:

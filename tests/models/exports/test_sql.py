@@ -206,7 +206,7 @@ def test_what_sql_cannot_tell_apart_is_refused():
     with pytest.raises(ValueError, match="NUL sign"):
         tree_on(replace(ids.space[0], name="a\0b")).to_sql()
     with pytest.raises(ValueError, match="a class label has a NUL sign"):
-        replace(ids, classes=["no", "\0yes"]).to_sql()
+        replace(tree, classes=["no", "\0yes"]).to_sql()
     with pytest.raises(ValueError, match="a column has no name"):
         tree_on(replace(ids.space[0], name="")).to_sql()
 
