@@ -48,9 +48,13 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
         )
     if y.dtype == object and len({isinstance(label, str) for label in y.tolist()}) > 1:
         raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
-    cut = [label for label in y.tolist() if str(label)[-1:] == "\0"] if y.dtype == object else []
-    if cut:
-        raise ValueError(f"label {cut[0]!r} ends in a NUL sign, which numpy drops: rename it.")
+    shortened = (
+        [label for label in y.tolist() if str(label)[-1:] == "\0"] if y.dtype == object else []
+    )
+    if shortened:
+        raise ValueError(
+            f"label {shortened[0]!r} ends in a NUL sign, which numpy drops: rename it."
+        )
     if y.dtype.kind == "f" and np.isinf(y).any():
         what = "infinity or a value too large for dtype('float64')"
         raise ValueError(f"Input y contains {what}. y must hold class labels.")
