@@ -54,6 +54,26 @@ def test_a_text_file_gives_the_same_tree(run, tmp_path):
     assert load(tmp_path / "text") == load(tmp_path / "blocks")
 
 
+def test_bins_and_seed_of_a_tree_are_used_again(run, tmp_path):
+    frame = write(tmp_path / "rows")
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    frame[1:].to_csv(tmp_path / "fewer.csv", index=False)
+    first = ("--target", "outcome", "--learner", "stable", "--max-depth", 3, "--seed", 7)
+    assert run("all.csv", *first, "--out", "a.tree.json")[0] == 0
+    again = (*first[:-2], "--bins", "a.tree.json")
+    assert run("all.csv", *again, "--out", "same")[0] == 0
+    assert load(tmp_path / "same") == load(tmp_path / "a.tree.json")
+    assert run("fewer.csv", *again, "--out", "b")[0] == 0
+    model = StableTreeClassifier(max_depth=3, bins=load(tmp_path / "a.tree.json"))
+    expected = model.fit(frame[1:][["age", "income"]], frame[1:]["outcome"]).tree_
+    assert load(tmp_path / "b") == expected
+    assert expected.bins.seed == 7
+    assert run("all.csv", "--target", "outcome", "--out", "steady")[0] == 0
+    code, _, err = run("all.csv", "--target", "outcome", "--bins", "steady")
+    assert code == 2
+    assert "this one keeps none" in err
+
+
 def test_one_file_gives_a_steady_tree(run, tmp_path):
     frame = write(tmp_path / "rows")
     frame.to_csv(tmp_path / "rows.csv", index=False)

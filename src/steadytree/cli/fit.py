@@ -11,13 +11,24 @@ import typer
 import steadytree as st
 from steadytree._base.files import check_can_write
 from steadytree._base.progress import Progress
-from steadytree.cli.options import READS, AsJson, Drop, MaxLeaves, MayFill, Target, TreeOut, option
+from steadytree.cli.options import (
+    READS,
+    AsJson,
+    Drop,
+    MaxLeaves,
+    MayFill,
+    MayRead,
+    Target,
+    TreeOut,
+    option,
+)
 from steadytree.cli.output import show, warn_of_columns
 
 EXAMPLES = """\b
 Examples:
   steadytree fit q1.csv --target outcome --drop id --out q1.tree.json
   steadytree fit rows.parquet --target outcome
+  steadytree fit q2.csv --target outcome --learner stable --bins q1.tree.json
   steadytree fit rows/ --target outcome --max-depth 6 --cache binned --out big.tree.json
 
 A steady tree is fitted to one file, read as a whole. Several Parquet or Arrow files, a folder of
@@ -26,7 +37,7 @@ data may be larger than memory. With --learner steady the splits are learned fro
 rows, drawn by chance, and the leaves count all of them."""
 Learner = StrEnum("Learner", "STEADY STABLE")
 MOST_ROWS = 1_000_000  # that are read as a whole unless a learner is named
-OF_STABLE = ("epsilon", "thresholds", "criterion", "cache")
+OF_STABLE = ("epsilon", "thresholds", "criterion", "bins", "cache")
 Criterion = StrEnum("Criterion", "COUNT GINI")
 
 
@@ -64,6 +75,9 @@ def fit(
     criterion: Annotated[
         Criterion | None, typer.Option(help="Of a stable tree: criterion of splits, default gini.")
     ] = None,
+    bins: Annotated[
+        MayRead, option("FILE", "Of a stable tree: the tree whose bins and seed are used again.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the splits.")] = 0,
     cache: Annotated[
         MayFill, option("FOLDER", "Keep the binned data here for the next fit.")
@@ -98,7 +112,7 @@ def fit(
         )
     if fingerprints:
         check_can_write(fingerprint_path(out))
-    given = dict(zip(OF_STABLE, (epsilon, thresholds, criterion, cache), strict=True))
+    given = dict(zip(OF_STABLE, (epsilon, thresholds, criterion, bins, cache), strict=True))
     named = [f"--{name}" for name, value in given.items() if value is not None]
     chosen = learner or _learner_for(data, target, is_text, bool(named))
     model: Any
@@ -112,7 +126,8 @@ def fit(
             epsilon=0.1 if epsilon is None else epsilon,
             n_thresholds=thresholds or 500,
             criterion="gini" if criterion is None else criterion.value,
-            random_state=seed,
+            random_state=None if bins else seed,
+            bins=None if bins is None else st.load(bins),
         )
     in_memory = is_text or _learner_for(data, target, is_text, bool(named)) is Learner.STEADY
     in_memory = in_memory and (is_text or chosen is Learner.STEADY)
