@@ -308,6 +308,23 @@ def test_categories_keep_some_letters_and_are_named_in_full_in_the_tooltip():
     assert long in svg
 
 
+def test_categories_and_classes_without_letters_have_a_name():
+    towns = ["", "Ulm", "Kiel"]
+    space = FeatureSpace.declare({}, {"town": towns})
+    arrays = ([0, -1, -1], [np.nan] * 3, [1, -1, -1], [2, -1, -1])
+    subset = np.zeros((3, 3), bool)
+    subset[0, :2] = True
+    old = Tree(space, ["", "yes"], *arrays, np.eye(2)[[0, 0, 1]], np.ones(3), subset=subset)
+    first = subset.copy()
+    first[0, 1] = False
+    found = diff(old, replace(old, subset=first, value=np.eye(2)[[0, 1, 1]]))
+    for shown in (str(found), found.svg):
+        assert "in {(empty), Ulm}" in shown
+        assert "“(empty)”" in shown  # a class that is gone
+    assert "yes: (empty) 100 % → yes 100 %" in str(found)
+    assert "where town = (empty)." in str(found)
+
+
 def test_moves_and_examples_are_in_text_and_picture():
     old = tree_of(("age", 40, ("size", 2, NO, YES), YES))
     new = tree_of(("age", 40, NO, ("size", 2, NO, YES)))

@@ -18,7 +18,7 @@ from steadytree.distance.subtrees import NONE
 from steadytree.models.files import opened
 from steadytree.models.sklearn import REGRESSION
 from steadytree.models.tree import Tree
-from steadytree.reporting.formatting import one_line, percent_text, plain_text, rows_text
+from steadytree.reporting.formatting import label_text, percent_text, plain_text, rows_text
 from steadytree.reporting.svg.diff import plot_diff, upper_levels
 from steadytree.reporting.wording import (
     MOST_CATEGORIES,
@@ -62,7 +62,7 @@ def build_diff(changes: TreeChanges) -> dict[str, Any]:
         "example": data["example"],
         "alike_text": alike_text(changes),
         "distance": data["distance"],
-        "classes": [one | {"label": one_line(one["label"])} for one in data["classes"]],
+        "classes": [one | {"label": label_text(one["label"])} for one in data["classes"]],
         "classes_text": class_texts(changes),
         "nodes": upper_levels(nodes, deepest),
         "n_nodes": len(changes.nodes),
@@ -118,9 +118,9 @@ def alike_text(changes: TreeChanges) -> str:
 
 def _value_text(name: str, value: Any) -> str:
     if value is None:
-        return f"{one_line(name)} is missing"
-    text = plain_text(value) if isinstance(value, float) else one_line(value)
-    return f"{one_line(name)} = {text}"
+        return f"{label_text(name)} is missing"
+    text = plain_text(value) if isinstance(value, float) else label_text(value)
+    return f"{label_text(name)} = {text}"
 
 
 def headline(changes: TreeChanges) -> str:
@@ -152,7 +152,7 @@ def class_texts(changes: TreeChanges) -> list[str]:
 
 
 def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
-    name = f"Class “{one_line(change.label)}”"
+    name = f"Class “{label_text(change.label)}”"
     if change.status == "gone":
         text = f"{name} is gone: no leaf of the new tree predicts it."
     elif change.status == "unknown":
@@ -214,7 +214,7 @@ def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any]
             "text": split.text + missing,
             "full": split.full,
         }
-    label = one_line(tree.classes.tolist()[tree.label[node]])
+    label = label_text(tree.classes.tolist()[tree.label[node]])
     share = "" if tree.note == REGRESSION else f" {percent_text(float(tree.value[node].max()))}"
     rule = " and ".join(conditions(tree, node))
     return {
@@ -232,7 +232,7 @@ def _categories(tree: Tree, node: int, test: str) -> dict[str, Any]:
     relation = test.split(" ")[0]
     flags = tree.subset[node][: len(categories)] != (relation == "≠")
     names = [name for name, flag in zip(categories, flags, strict=True) if flag]
-    listed = [one_line(name) for name in names[:MOST_CATEGORIES]]
+    listed = [label_text(name) for name in names[:MOST_CATEGORIES]]
     return {"relation": relation, "categories": listed, "n_categories": len(names)}
 
 
@@ -256,7 +256,7 @@ def _leaves(
     labels = tree.classes[tree.label].tolist()
     return [
         {"node": node, "number": number, "n_rows": int(reached[node])}
-        | {"label": one_line(labels[node])}
+        | {"label": label_text(labels[node])}
         for node, number in numbers.items()
     ]
 

@@ -67,7 +67,7 @@ def conditions(tree: Tree, node: int) -> list[str]:
 
 def _list_text(names: list[str], most: int, longest: int) -> str:
     """A list of names, shortened after a few."""
-    shown = [shorten(one_line(name), longest) for name in names[:most]]
+    shown = [shorten(label_text(name), longest) for name in names[:most]]
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return ", ".join(shown + more)
 
