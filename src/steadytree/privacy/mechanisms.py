@@ -210,7 +210,7 @@ def rho_of(epsilon: float, delta: float) -> float:
 
     >>> rho = rho_of(1.0, 1e-6)
     >>> round(rho, 5)
-    0.02435
+    0.02434
     """
     epsilon = check_epsilon(epsilon)
     if not 0 < delta < 1:
