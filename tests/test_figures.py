@@ -196,7 +196,7 @@ OTHERWISE = {
     "file_formats": {"64 MB": "a limit"},
     "how_far": {"2.5 % of a column's values": "a setting"},
     "past_one_machine": {"================== =": "a formula"},
-    "private": {"0.800000001 of 2.0": "an example", "a rho of 0.0175": "computed below"},
+    "private": {"0.800000001 of 2.0": "an example", "a rho of 0.0243": "computed below"},
     "retraining": {"5 times": "an example", "2,000 points": "a limit"},
     "stability": {"* - epsilon": "compared by tests/test_errata.py"},
     "stable_choice": {"0.015": "an example"},

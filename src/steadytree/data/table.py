@@ -78,8 +78,6 @@ class Table:
 
     @classmethod
     def _read_array(cls, X: Any) -> "Table":
-        if hasattr(X, "toarray"):
-            raise TypeError("X is a sparse matrix, which trees here do not take: pass X.toarray().")
         check_not_masked(X, "X")
         array = np.asarray(X)
         if array.ndim != 2:
@@ -213,6 +211,8 @@ def check_form(X: Any) -> None:
     """Refuse forms of data that others would misread, or refuse without saying what to do."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, whose rows are not loaded: pass X.collect().")
+    if hasattr(X, "toarray"):
+        raise TypeError("X is a sparse matrix, which trees here do not take: pass X.toarray().")
     if isinstance(X, Mapping):
         raise TypeError(
             f"X is a {type(X).__name__}, which is no table of rows and columns: pass a frame made "
