@@ -12,9 +12,7 @@ from steadytree._base.optional import install_finder
 
 
 def _render(thing):
-    from steadytree.reporting.interactive.notebook import (
-        render,  # loaded when a notebook first shows a result
-    )
+    from steadytree.reporting.plot import render  # loaded when a notebook first shows a result
 
     return render(thing)
 

@@ -16,7 +16,6 @@ from steadytree.models.sklearn import as_tree
 from steadytree.stability.bootstrap import (
     PAPER_GRID,
     Sample,
-    _area,
     choose,
     on_frontier,
     score_trees,
@@ -143,14 +142,6 @@ def test_text_missing_values_and_three_classes():
     assert model.predict_proba(X).shape == (150, 3)
     with pytest.raises(ValueError, match=r"\['colour'\] hold text, which DecisionTreeClassifier"):
         ParetoTreeClassifier(DecisionTreeClassifier()).fit(X, y)
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=30))
-def test_area_under_the_curve(rows):
-    scores, positive = np.array([r[0] / 3 for r in rows]), np.array([r[1] for r in rows])
-    if positive.all() or not positive.any():
-        return
-    assert _area(scores, positive) == pytest.approx(roc_auc_score(positive, scores))
 
 
 def test_the_papers_grid():

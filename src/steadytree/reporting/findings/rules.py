@@ -128,8 +128,8 @@ def level_of(check: Check, seen: Seen) -> str:
     return AMBER if worse(check.amber, check.amber_proof) else GREEN
 
 
-def _measured(data: Mapping[str, Any], section: str, name: str) -> dict[str, Any] | None:
-    listed = data["readings"].get(section, ())
+def _measured(data: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    listed = data["readings"]["accuracy"]
     return next((one for one in listed if one["name"] == name), None)
 
 
@@ -146,7 +146,7 @@ def _seen_rows(data: Mapping[str, Any]) -> Seen | None:
 
 
 def _accuracy(data: Mapping[str, Any]) -> Seen | None:
-    own, base = (_measured(data, "accuracy", name) for name in ("accuracy", "majority baseline"))
+    own, base = (_measured(data, name) for name in ("accuracy", "majority baseline"))
     if own is None or base is None:
         return None
     return Seen(
@@ -158,7 +158,7 @@ def _accuracy(data: Mapping[str, Any]) -> Seen | None:
 
 
 def _auc(data: Mapping[str, Any]) -> Seen | None:
-    found = _measured(data, "accuracy", "AUC")
+    found = _measured(data, "AUC")
     if found is None:
         return None
     return Seen(
