@@ -31,7 +31,7 @@ MASKED = np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]])
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"a": [1, 2]}, "X is a dict, which is no table.* pandas.DataFrame"),
+        ({"a": [1, 2]}, "X is a dict, not a table.* pandas.DataFrame"),
         (MASKED, r"X is a masked array.* X.astype\(float\).filled"),
         (pd.DataFrame({"a": [b"u", b"v"]}), "column 'a': .* string or a number, got bytes"),
         (pd.DataFrame({"a": [b"u", 1]}), "column 'a': .* string or a number, got bytes"),

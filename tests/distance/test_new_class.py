@@ -230,7 +230,7 @@ def test_labels_in_another_form(quarters):
     text = np.select([second == "a", second == "b"], ["0", "1"], "unclear")
     model = RetrainedTreeClassifier(renamed(old, [0, 1]), n_repeats=1).fit(X, text)
     assert model.classes_.tolist() == ["0", "1", "unclear"]
-    with pytest.raises(ValueError, match=r"one of them is text.*bring the labels to one form"):
+    with pytest.raises(ValueError, match=r"one of them is text.*use one form for all labels"):
         RetrainedTreeClassifier(old).fit(X, np.where(first == "a", 0, 1))
 
 

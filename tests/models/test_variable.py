@@ -186,7 +186,7 @@ def test_all_that_describes_a_card_is_saved_with_it(tmp_path):
     [
         ({"profile": [[[1, 2]]]}, "a count for each band and class"),
         ({"profile": [[[-1, 2]] * 4, [[1, 2]] * 3, [[1, 2]] * 3]}, "none below 0"),
-        ({"units": {"height": "cm"}}, "units names 'height', which is no column"),
+        ({"units": {"height": "cm"}}, "units names 'height', which is not a column"),
         ({"risk_groups": [RiskGroup("a", 3), RiskGroup("b", 3)]}, "lowest total to the highest"),
     ],
 )

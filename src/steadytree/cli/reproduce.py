@@ -83,7 +83,7 @@ def reproduce(
         return
     _check_extras(path.parent.name)
     if data is not None and not data.is_dir():
-        raise ValueError(f"--data {str(data)!r} is no folder: name the one with the data sets.")
+        raise ValueError(f"--data {str(data)!r} is not a folder: name the one with the data sets.")
     folder = out or _folder_of(path)
     is_new = not folder.exists()
     if is_new:

@@ -68,7 +68,7 @@ class Column(ByKey):
         if len(self.categories) == 0:
             raise ValueError(f"column {self.name!r}: a categorical column needs its categories.")
         if len(set(self.categories)) < len(self.categories):
-            raise ValueError(f"column {self.name!r}: a category stands twice.")
+            raise ValueError(f"column {self.name!r}: a category appears twice.")
         if len(self.categories) > MAX_CATEGORIES:
             raise ValueError(
                 f"column {self.name!r} has {len(self.categories):,} categories, more than the "

@@ -183,7 +183,7 @@ def _read_header(path: Path, file: TextIO) -> tuple[str, list[str]]:
     if not line.strip():
         raise ValueError(f"{str(path)!r} is empty: it needs a line of column names, then rows.")
     if "\0" in line:
-        raise ValueError(f"{str(path)!r} is not a csv file: it holds bytes that are no text.")
+        raise ValueError(f"{str(path)!r} is not a csv file: it holds bytes that are not text.")
     delimiter = max(DELIMITERS, key=lambda each: len(next(csv.reader([line], delimiter=each))))
     header = [name.strip() for name in next(csv.reader(file, delimiter=delimiter))]
     file.seek(0)

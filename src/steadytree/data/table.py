@@ -203,7 +203,7 @@ def check_unique(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(
-            f"column name(s) {quote(twice)} stand more than once: rename or drop them."
+            f"column name(s) {quote(twice)} appear more than once: rename or drop them."
         )
 
 
@@ -215,7 +215,7 @@ def check_form(X: Any) -> None:
         raise TypeError("X is a sparse matrix, which trees here do not take: pass X.toarray().")
     if isinstance(X, Mapping):
         raise TypeError(
-            f"X is a {type(X).__name__}, which is no table of rows and columns: pass a frame made "
+            f"X is a {type(X).__name__}, not a table of rows and columns: pass a frame made "
             "of it, such as pandas.DataFrame(X)."
         )
     check_not_masked(X, "X")

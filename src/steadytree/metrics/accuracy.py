@@ -68,15 +68,17 @@ class Accuracy(Shown):
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
-        always = f"share right when always answering {str(self.baseline_label)!r}"
-        balanced = "mean over classes of the share that is right"
+        always = f"accuracy of always predicting {str(self.baseline_label)!r}"
+        balanced = "mean recall over the classes"
         measurements = [
-            Measurement("accuracy", self.accuracy, "share of rows it gets right", self.interval),
+            Measurement(
+                "accuracy", self.accuracy, "share of rows predicted correctly", self.interval
+            ),
             Measurement("majority baseline", self.baseline, always),
             Measurement("balanced accuracy", self.balanced, balanced),
         ]
         if self.auc is not None:
-            pair = "chance that a row of a class is ranked above one of another class"
+            pair = "probability that a row of a class is ranked above one of another class"
             measurements.append(Measurement("AUC", self.auc, pair))
         return tuple(measurements)
 

@@ -127,7 +127,7 @@ def _read(path: Path, read: Any) -> Any:
     if isinstance(found, type) or not hasattr(found, "predict"):
         kind = found.__name__ if isinstance(found, type) else type(found).__name__
         raise TreeFileError(
-            f"{path}: holds {kind}, which is no fitted classifier. Save the fitted model itself."
+            f"{path}: holds {kind}, not a fitted classifier. Save the fitted model itself."
         )
     return found
 

@@ -175,7 +175,7 @@ def _model(content: Any) -> Any:
     form = content.get("format") if isinstance(content, dict) else None
     if form not in ("steadytree-tree", "steadytree-card"):
         raise ValueError(
-            "no model file of steadytree: pass one that save() wrote, as in 'q2.tree.json'"
+            "not a model file of steadytree: pass one that save() wrote, as in 'q2.tree.json'"
         )
     version = content.get("version")
     if type(version) is int and version > VERSION:

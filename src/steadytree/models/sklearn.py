@@ -223,7 +223,7 @@ def _check_single(estimator: Any) -> None:
         by_category = by_category or (nodes["split_kind"] > NUMERIC_SPLIT).any()
     if by_category:
         raise UnsuitableDataError(
-            "the tree asks about categories, which cannot be read from scikit-learn: encode them "
+            "the tree splits on categories, which cannot be read from scikit-learn: encode them "
             "as numbers before fitting, or use a learner of steadytree, which takes text."
         )
 

@@ -241,7 +241,7 @@ def _sampled(options: ReportOptions) -> str:
 
 def _size_text(size: Complexity | None, fitted: Tree | Scorecard | BlackBox) -> str:
     if size is None:
-        return "It is no single tree or risk score, so its decisions are not shown."
+        return "It is neither a single tree nor a risk score, so its splits are not shown."
     if isinstance(fitted, Scorecard):
         variables = (
             "1 variable" if len(fitted.variables) == 1 else f"{len(fitted.variables)} variables"

@@ -121,7 +121,7 @@ def build_ensemble(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[s
     rows, fitting = _rows(X, y, options)
     noise = options.perturbation or usual_perturbation(rows.features)
     if not noise.radius:
-        return {"note": "No column of numbers may move, so there is no noise to certify."}
+        return {"note": "The noise changes no numeric column, so there is nothing to certify."}
     try:
         found = certificate_of(model, rows.features, rows.labels, noise, max_steps=MAX_STEPS)
     except (NotATreeError, UnsuitableDataError, ImportError) as error:

@@ -302,7 +302,7 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         score, cost, name = self.steps_["score"], self.steps_["flips"], NAMES[self.scoring]
         sign = -1 if self.scoring == "log_loss" else 1
         text = (
-            f"{name} {score[step]:.3f} on rows not learned from, {score[-1]:.3f} by a plain refit "
+            f"{name} {score[step]:.3f} on held-out rows, {score[-1]:.3f} by a plain refit "
             f"(limit {self.max_score_loss:g}). {flips:,.0f} of {total:,.0f} decisions change, "
             f"{cost[-1]:,.0f} by the refit; {changes:.0f} splits change, "
             f"{self.steps_['changed_splits'][-1]:.0f} by the refit."
