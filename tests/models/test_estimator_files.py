@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree._base.exceptions import TreeFileError
-from steadytree.models.estimator_files import _is_sound, _trees_in
+from steadytree.models.files import _is_sound, _trees_in
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))

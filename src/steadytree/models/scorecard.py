@@ -121,7 +121,7 @@ class Scorecard(ByKey, Shown):
     def positive(self) -> Any:
         """The class that the points of two classes are for."""
         if not self.is_binary:
-            raise ValueError("a card of several classes has points for each, and no one event.")
+            raise ValueError("a risk score of several classes has points for each, not one event.")
         return self.classes.tolist()[1]
 
     @cached_property
@@ -201,9 +201,7 @@ class Scorecard(ByKey, Shown):
     def risk(self, totals: Any) -> NDArray[np.float64]:
         """Risk of each class for given totals: (n, n_classes)."""
         if not self.gives_risks:
-            raise ValueError(
-                "this risk score has no slope and intercept: it predicts no probabilities."
-            )
+            raise ValueError("this risk score has no slope and intercept, so it gives no risks.")
         if not self.is_binary:
             levels = self.slope * np.asarray(totals, float)
             shares = np.exp(levels - levels.max(axis=1, keepdims=True))
