@@ -45,7 +45,7 @@ def __getattr__(name):
 
         return version(__name__)
     if name in _REPLACED and name not in __all__:
-        raise AttributeError(f"{__name__}.{name} is gone: use {_REPLACED[name]}.", name=name)
+        raise AttributeError(f"{__name__}.{name} was removed: use {_REPLACED[name]}.", name=name)
     return _load(name)
 
 

@@ -108,9 +108,9 @@ def test_bad_tables_are_refused(X, error, message):
         (("a", "numeric", 0.0, 1.0, ("x",)), "only a categorical column"),
         (("a", "categorical"), "needs its categories"),
         (("a", "categorical", np.nan, np.nan, ("x", "x")), "appears twice"),
-        (("a", "numeric", 0.0, 1.0, (), False, np.array([1.0, 0.5])), "finite and rise"),
-        (("a", "numeric", 0.0, 1.0, (), False, np.array([0.5, np.inf])), "finite and rise"),
-        (("a", "numeric", 0.0, 1.0, (), False, np.array([np.nan])), "finite and rise"),
+        (("a", "numeric", 0.0, 1.0, (), False, np.array([1.0, 0.5])), "finite and increasing"),
+        (("a", "numeric", 0.0, 1.0, (), False, np.array([0.5, np.inf])), "finite and increasing"),
+        (("a", "numeric", 0.0, 1.0, (), False, np.array([np.nan])), "finite and increasing"),
     ],
 )
 def test_bad_columns_are_refused(arguments, message):

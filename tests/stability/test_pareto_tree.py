@@ -195,7 +195,7 @@ def test_log_loss_is_scikit_learns(data):
         ({"validation_fraction": 1.0}, "validation_fraction"),
         ({"max_score_loss": -1}, "max_score_loss"),
         ({"grid": {"colour": [1]}}, r"grid sets \['colour'\]"),
-        ({"previous": "q1.tree.json"}, "previous is gone: use RetrainedTreeClassifier"),
+        ({"previous": "q1.tree.json"}, "previous was removed: use RetrainedTreeClassifier"),
     ],
 )
 def test_bad_parameters_are_named(data, options, message):

@@ -153,7 +153,7 @@ def score(
         raise ValueError("pass --target to fit a risk score, or --card to apply a saved one.")
     for former, value, name in (("loss", loss, "objective"), ("tau", tau, "noise")):
         if value is not None:
-            raise ValueError(f"--{former} is gone: use --{name}.")
+            raise ValueError(f"--{former} was removed: use --{name}.")
     checks = Checks.of(outcome, max_psi, max_miscalibration, is_fitted=card is None)
     size = noise if noise == "1se" else _share(noise)
     fits = {"positive": positive, "prevalence": prevalence, "max_variables": max_variables}

@@ -41,7 +41,7 @@ MOST_ROWS = 5_000
 REPEATS = 10  # removals of one row where trying all takes too long
 NOT_REPEATED = {
     "RobustTreeClassifier": "a search takes too long to repeat",
-    "PrivateTreeClassifier": "noise is drawn anew at every fit, so see the retraining distance",
+    "PrivateTreeClassifier": "its noise differs at every fit: see the retraining distance",
     "RiskScoreClassifier": "a risk score is not a tree",
     "BoostedTrees": "it is an ensemble, which is compared by its predictions only",
     "CrossValidatedCart": "a cross-validation takes too long to repeat for single rows",

@@ -123,7 +123,7 @@ def _check_thresholds(name: str, thresholds: NDArray[np.float64]) -> NDArray[np.
     if len(checked) and not (
         (checked[1:] > checked[:-1]).all() and -np.inf < checked[0] and checked[-1] < np.inf
     ):
-        raise ValueError(f"column {name!r}: thresholds must be finite and rise.")
+        raise ValueError(f"column {name!r}: thresholds must be finite and increasing.")
     checked.flags.writeable = False
     return checked
 

@@ -228,7 +228,7 @@ def check_not_masked(values: Any, what: str) -> None:
     """Refuse masked values: numpy hands on what lies under a mask as if it were observed."""
     if np.ma.is_masked(values):
         raise TypeError(
-            f"{what} is a masked array, whose masked values would be used as they lie there: fill "
+            f"{what} is a masked array, whose masked values would be read as data: fill "
             f"them, as with {what}.astype(float).filled(numpy.nan), or drop these rows."
         )
 
@@ -263,7 +263,7 @@ def _read_column(name: str, column: Any) -> NDArray[Any]:
     if isinstance(dtype, TEXT_LIKE) or dtype == nw.Unknown:
         return _read_objects(name, column.to_numpy().astype(object))
     raise TypeError(
-        f"column {name!r} holds {dtype}, which a tree cannot ask about: "
+        f"column {name!r} holds {dtype}, which a tree cannot split on: "
         "turn it into numbers (such as days since a date) or text, or drop it."
     )
 

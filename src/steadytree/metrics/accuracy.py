@@ -264,7 +264,7 @@ def too_many_groups(column: str, n: int) -> ValueError:
     """What is said of a column with too many values for a table of groups."""
     return ValueError(
         f"{column!r} holds {n:,} different values, and a table has room for {MOST_GROUPS} groups: "
-        "put values together first."
+        "merge values first."
     )
 
 

@@ -112,7 +112,7 @@ def rebase(tree: Tree, space: FeatureSpace) -> Tree:
     absent = [tree.space[j].name for j in used if tree.space[j].name not in names]
     if absent:
         listed = f"{quote(absent)}, but the columns are {quote(names)}"
-        raise ValueError(f"the tree asks about {listed}.")
+        raise ValueError(f"the tree splits on {listed}.")
     width = max(len(column.categories) for column in space)
     subset = np.zeros((tree.n_nodes, width), bool)
     for j in used:
@@ -208,7 +208,7 @@ def _check_kinds(one: Column, other: Column) -> None:
         kinds = ["categories" if column.is_categorical else "numbers" for column in (one, other)]
         raise ValueError(
             f"column {one.name!r} holds {kinds[0]} for one tree and {kinds[1]} for the other: "
-            "bring the data to one form first."
+            "convert them to one type first."
         )
 
 

@@ -280,7 +280,7 @@ def _names_for(estimator: "DecisionTreeClassifier", table: Table) -> tuple[str, 
     text = [name for name, column in seen if column.dtype == object or name in table.declared]
     if text:
         raise ValueError(
-            f"column(s) {quote(text)} of X hold categories, and a scikit-learn tree asks about "
+            f"column(s) {quote(text)} of X hold categories, and a scikit-learn tree splits on "
             "numbers: pass X as the tree saw it."
         )
     return names

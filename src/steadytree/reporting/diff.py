@@ -148,13 +148,16 @@ def class_texts(changes: TreeChanges) -> list[str]:
     more = len(texts) - MOST_CLASSES
     if more < 2:
         return texts
-    return [*texts[:MOST_CLASSES], f"{more:,} more classes are new, gone or unknown to both trees."]
+    return [
+        *texts[:MOST_CLASSES],
+        f"{more:,} more classes are new, removed or unknown to both trees.",
+    ]
 
 
 def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
     name = f"Class “{label_text(change.label)}”"
     if change.status == "gone":
-        text = f"{name} is gone: no leaf of the new tree predicts it."
+        text = f"{name} was removed: no leaf of the new tree predicts it."
     elif change.status == "unknown":
         text = f"{name} is in the rows but unknown to both trees."
     else:

@@ -69,7 +69,7 @@ class ScorecardRefits(Shown):
             _percentage(
                 "same columns",
                 np.mean(kept),
-                "share of its columns that a card fitted again asks about too",
+                "share of its columns that a refitted risk score uses too",
             ),
         )
 
