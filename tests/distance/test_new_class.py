@@ -142,7 +142,7 @@ def test_many_classes_are_counted(quarters):
     y = np.array([f"k{k % 40}" for k in range(300)])
     said = diff(old, old, X, y).formatted["classes_text"]
     assert len(said) == 9
-    assert said[-1] == "32 more classes are new, removed or unknown to both trees."
+    assert said[-1] == "32 more classes are new, removed or unknown to both."
 
 
 def test_numbers_that_a_new_text_label_turns_into_text_are_the_same_classes(quarters):

@@ -72,7 +72,7 @@ class Column(ByKey):
         if len(self.categories) > MAX_CATEGORIES:
             raise ValueError(
                 f"column {self.name!r} has {len(self.categories):,} categories, more than the "
-                f"{MAX_CATEGORIES:,} a readable tree can ask about: group them, or drop the column "
+                f"{MAX_CATEGORIES:,} a readable tree can split on: group them, or drop the column "
                 "if it is an identifier."
             )
 

@@ -140,9 +140,8 @@ def _text_columns(
                     part.append(_texts(block[index]))
         except (csv.Error, ValueError):  # whose words tell of the row, so they are not kept
             raise ValueError(
-                f"{str(path)!r} has rows that do not fit its header or are not csv in UTF-8: correct "
-                "the file where you may see the rows. They are not named here, since that would reveal "
-                "something about them."
+                f"{str(path)!r} has rows that do not fit its header or are not UTF-8 csv: correct "
+                "the file. The rows are not named, since that would reveal something about them."
             ) from None
     columns = [np.concatenate(part) for part in parts]
     if delimiter != ",":

@@ -110,10 +110,10 @@ def alike_text(changes: TreeChanges) -> str:
         return ""  # the headline says so
     values = [_value_text(*one) for one in (changes.equivalence.example or {}).items()]
     if not values:
-        return "The two trees predict different classes for every input."
+        return "Predictions differ for every input."
     more = f" and {len(values) - MOST_VALUES} more values" if len(values) > MOST_VALUES else ""
     listed = ", ".join(values[:MOST_VALUES]) + more
-    return f"The two trees predict different classes, for example, where {listed}."
+    return f"Predictions differ, for example, where {listed}."
 
 
 def _value_text(name: str, value: Any) -> str:
@@ -150,7 +150,7 @@ def class_texts(changes: TreeChanges) -> list[str]:
         return texts
     return [
         *texts[:MOST_CLASSES],
-        f"{more:,} more classes are new, removed or unknown to both trees.",
+        f"{more:,} more classes are new, removed or unknown to both.",
     ]
 
 
