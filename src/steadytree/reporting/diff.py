@@ -148,10 +148,7 @@ def class_texts(changes: TreeChanges) -> list[str]:
     more = len(texts) - MOST_CLASSES
     if more < 2:
         return texts
-    return [
-        *texts[:MOST_CLASSES],
-        f"{more:,} more classes are new, removed or unknown to both.",
-    ]
+    return [*texts[:MOST_CLASSES], f"{more:,} more classes are new, removed or unknown to both."]
 
 
 def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
