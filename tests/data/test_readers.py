@@ -97,6 +97,18 @@ def test_parquet_and_csv_give_the_same_table(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("n_rows", [0, 1, 2])
+def test_one_row_is_enough(tmp_path, ending, n_rows):
+    frame, path = pd.DataFrame({"x": [1.5, 2.5][:n_rows]}), tmp_path / f"a.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    if n_rows == 0:
+        with pytest.raises(ValueError, match="no rows"):
+            read_data(path)
+    else:
+        assert columns_of(read_data(path)) == {"x": [1.5, 2.5][:n_rows]}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_columns_are_skipped_unread(tmp_path, ending):
     frame = pd.DataFrame({"x": [0.5, 1.5], "day": pd.to_datetime(["2024-01-01"] * 2)})
     path = tmp_path / f"a.{ending}"
