@@ -155,6 +155,14 @@ def test_a_budget_must_be_finite_and_positive(path, budget):
         Ledger(path, budget)
 
 
+@pytest.mark.parametrize("delta", [1, 1.5, -0.1, float("nan")])
+def test_a_delta_is_a_probability_below_one(path, delta):
+    with pytest.raises(ValueError, match="delta must be"):
+        Ledger(path, 1.0, delta)
+    assert not path.exists()
+    assert Ledger(path, 1.0, 0.999).entries == []
+
+
 def test_a_budget_cannot_be_changed_and_a_file_must_be_a_ledger(path):
     Ledger(path, 1.0)
     with pytest.raises(ValueError, match="cannot be changed later"):
