@@ -53,7 +53,7 @@ APART = {name for topic in TOPICS for name in getattr(topic, "COMPARED_APART", (
 
 def imported_kernels(path):
     """Names that a module takes from modules of kernels, by name or through the module."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
     modules = set()
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and IS_KERNEL.search(node.module):

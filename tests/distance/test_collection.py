@@ -82,7 +82,9 @@ def test_splits_on_categories_have_no_cuts():
         placed = [int(tree.feature[0] == j) for tree in trees]
         assert columns["root"][k] == np.mean(placed)
         ranked = [np.argsort(-row, kind="stable")[:3] for row in facts.importances]
-        top = [j in best and row[j] > 0 for best, row in zip(ranked, facts.importances, strict=True)]
+        top = [
+            j in best and row[j] > 0 for best, row in zip(ranked, facts.importances, strict=True)
+        ]
         assert columns["in_top_3"][k] == np.mean(top)
     listed = facts.most_chosen(2)
     for place, name, share in listed:

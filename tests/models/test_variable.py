@@ -162,7 +162,7 @@ DESCRIBED = {
 def test_all_that_describes_a_card_is_saved_with_it(tmp_path):
     card, path = banded(**DESCRIBED), tmp_path / "a.card.json"
     save(card, path)
-    assert json.loads(path.read_text())["version"] == 2
+    assert json.loads(path.read_text("utf-8"))["version"] == 2
     again = load(path)
     assert again == card == banded()
     assert (again.title, again.units, again.risk_groups) == (
@@ -200,10 +200,10 @@ def test_a_file_with_a_damaged_profile_is_refused(tmp_path):
 
     path = tmp_path / "a.card.json"
     save(banded(**DESCRIBED), path)
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text("utf-8"))
     content["card"]["profile"][0].pop()
     content["sha256"] = _hash(content["card"])
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content), "utf-8")
     with pytest.raises(TreeFileError, match="profile must hold a count for each band"):
         load(path)
 

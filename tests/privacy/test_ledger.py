@@ -167,7 +167,7 @@ def test_a_budget_cannot_be_changed_and_a_file_must_be_a_ledger(path):
     Ledger(path, 1.0)
     with pytest.raises(ValueError, match="cannot be changed later"):
         Ledger(path, 2.0)
-    path.write_text("something else\n")
+    path.write_text("something else\n", "utf-8")
     with pytest.raises(ValueError, match="is not a ledger"):
         Ledger(path, 1.0)
 
@@ -284,7 +284,9 @@ def test_a_ledger_that_vanishes_gives_no_new_budget(tmp_path, harm):
     if harm == "removed":
         path.unlink()
     else:
-        path.write_text("" if harm == "emptied" else "steadytree ledger 1 budget 9.0 delta 0.0\n")
+        path.write_text(
+            "" if harm == "emptied" else "steadytree ledger 1 budget 9.0 delta 0.0\n", "utf-8"
+        )
     with pytest.raises(BudgetError, match="removed or replaced"):
         ledger.spend(1.0, "another tree")
     with pytest.raises(BudgetError, match="removed or replaced"):
