@@ -92,6 +92,17 @@ def test_midpoints_divide_every_pair_of_neighbours(values):
     assert ((distinct[:-1] <= thresholds) & (thresholds < distinct[1:])).all()
 
 
+@pytest.mark.parametrize("n_distinct", [4, 5, 6])
+def test_as_many_midpoints_as_codes_have_room_for(n_distinct, monkeypatch):
+    monkeypatch.setattr("steadytree.data.binning.MAX_THRESHOLDS", 4)
+    values = np.arange(float(n_distinct))
+    if n_distinct <= 5:
+        assert len(midpoint_thresholds("x", values)) == n_distinct - 1
+    else:
+        with pytest.raises(ValueError, match="6 distinct values, more than the 4 that"):
+            midpoint_thresholds("x", values)
+
+
 @pytest.mark.parametrize(
     ("width", "steps", "moves"), [(18, 4, 1), (18, 5, 0), (6, 1, 1), (3, 1, 0)]
 )

@@ -300,6 +300,8 @@ def test_long_names_of_groups_do_not_run_together(tmp_path):
         with pytest.raises(ValueError, match="at most 200 characters"):
             ledger.spend(0.5, "leaf", parallel=parallel)
     assert ledger.spent == 0
+    ledger.spend(0.5, "leaf", parallel=("g" * 200, "p" * 200))
+    assert (ledger.entries[0].group, ledger.entries[0].part) == ("g" * 200, "p" * 200)
 
 
 def test_all_parts_of_a_release_are_charged_in_one_line(tmp_path):
