@@ -1,5 +1,7 @@
 """Facts about collections of trees."""
 
+from statistics import pstdev
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +27,9 @@ def test_importances_are_those_of_scikit_learn(forest):
         )
     facts = collection_facts(forest.estimators_)
     np.testing.assert_allclose(facts.importances.mean(axis=0), forest.feature_importances_)
+    assert facts.n_trees == 15
+    columns = zip(*(one.feature_importances_ for one in forest.estimators_), strict=True)
+    assert facts.deviation == pytest.approx(np.mean([pstdev(column) for column in columns]))
 
 
 def test_first_splits_top_features_and_cuts_are_counted(forest):
