@@ -64,6 +64,16 @@ def test_integers_that_are_equal_as_floats_have_one_threshold():
     assert found.tolist() == even_bins(column, 20).tolist() == [low, low + 2, low + 4]
 
 
+@pytest.mark.parametrize("low", [-2.0, -0.5, 0.0, 0.25])
+@pytest.mark.parametrize("high", [0.5, 1.0, 2.75, 3.0])
+def test_whole_numbers_between_bounds_that_are_none(low, high):
+    """Bounds may be declared: every whole number below the upper bound divides what lies there."""
+    column = Column("n", "integer", low, high)
+    expected = [k for k in range(-9, 9) if low <= k < high]
+    assert even_bins(column, 20).tolist() == expected
+    assert equidistant_thresholds([column], 20)[0].tolist() == expected
+
+
 def test_thresholds_are_float32_numbers_where_that_changes_no_split():
     X = np.linspace(0, 1, 41)[:, None]
     for grid in ("equidistant", "quantile", "midpoint"):
@@ -80,6 +90,17 @@ def test_midpoints_divide_every_pair_of_neighbours(values):
     thresholds = midpoint_thresholds("x", np.array(values))
     assert len(thresholds) == len(distinct) - 1
     assert ((distinct[:-1] <= thresholds) & (thresholds < distinct[1:])).all()
+
+
+@pytest.mark.parametrize("n_distinct", [4, 5, 6])
+def test_as_many_midpoints_as_codes_have_room_for(n_distinct, monkeypatch):
+    monkeypatch.setattr("steadytree.data.binning.MAX_THRESHOLDS", 4)
+    values = np.arange(float(n_distinct))
+    if n_distinct <= 5:
+        assert len(midpoint_thresholds("x", values)) == n_distinct - 1
+    else:
+        with pytest.raises(ValueError, match="6 distinct values, more than the 4 that"):
+            midpoint_thresholds("x", values)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +169,7 @@ def hard_thresholds(rng):
     yield np.unique(np.exp(rng.normal(size=40) * 8))
     yield np.append(np.linspace(0, 1e-9, 30), 1e9)
     yield np.append(-1e300, np.linspace(-1, 1, 50))
+    yield np.append(-1e9, np.linspace(0, 1e-9, 30))  # nearly all in the last cell
     yield np.array([0.0, 5e-324, 1e-323])
     yield np.unique(rng.integers(-50, 50, 30) / 3)
 

@@ -228,7 +228,7 @@ def test_a_seeded_tree_bears_a_mark_in_its_file(tmp_path):
     assert again.prune().note == again.restrict([0]).note == NOT_PRIVATE
     save(again, path)  # and keeps it when it is handed on
     assert load(path).note == NOT_PRIVATE
-    path.write_text(path.read_text().replace(NOT_PRIVATE, "private"))
+    path.write_text(path.read_text("utf-8").replace(NOT_PRIVATE, "private"), "utf-8")
     with pytest.raises(ValueError, match="changed after saving"):
         load(path)
 
@@ -238,7 +238,7 @@ def test_a_private_tree_bears_no_mark(tmp_path):
     path = tmp_path / "a.tree.json"
     PrivateTreeClassifier(1.0, SCHEMA).fit(*frame(50, 0)).save(path)
     assert load(path).note == ""
-    assert "note" not in path.read_text()
+    assert "note" not in path.read_text("utf-8")
 
 
 # ---- persons with several rows ----

@@ -208,8 +208,8 @@ def test_command_fits_prints_saves_and_scores(run, tmp_path):
     code, printed, _ = run(data, *fit)
     assert code == 0
     assert "  ≥ 0." in printed
-    assert (tmp_path / "d.svg").read_text().startswith("<svg")
-    assert (tmp_path / "d.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "d.svg").read_text("utf-8").startswith("<svg")
+    assert (tmp_path / "d.html").read_text("utf-8").startswith("<!DOCTYPE html>")
     out = tmp_path / "scores.csv"
     assert run(data, "--card", card, "--out", out)[0] == 0
     scored = pd.read_csv(out)
@@ -243,7 +243,7 @@ def test_a_saved_card_is_shown_as_it_was_before(tmp_path, n_classes):
 def test_a_card_file_without_risks_loads(tmp_path):
     path = tmp_path / "a.card.json"
     save(CARD, path)
-    assert "risks" not in json.loads(path.read_text())["card"]
+    assert "risks" not in json.loads(path.read_text("utf-8"))["card"]
     assert load(path).risk_table is None
     assert "observed" not in str(plot(load(path)))
 
@@ -277,7 +277,7 @@ def test_command_shows_a_saved_card_as_it_was_fitted(run, tmp_path):
         svg, html = tmp_path / f"{name}.svg", tmp_path / f"{name}.html"
         code, printed, _ = run(data, *arguments, "--sheet", svg, "--sheet", html)
         assert code == 0
-        return printed, svg.read_text(), html.read_text()
+        return printed, svg.read_text("utf-8"), html.read_text("utf-8")
 
     fitted = shown("one", "--target", "y", "--noise", "0", "--save", card)
     loaded = shown("two", "--card", card, "--out", tmp_path / "o.csv")
