@@ -112,7 +112,7 @@ class Explanation:
         if np.isinf(self.inside):
             return "No allowed change leads to another leaf."
         near = self._nearest()
-        return f"The least change into another leaf has size {self.inside:.4g}{near}."
+        return f"The smallest change into another leaf has size {self.inside:.4g}{near}."
 
     def _nearest(self) -> str:
         shares = [one.margin_share for one in self.path if one.margin_share is not None]
@@ -140,7 +140,7 @@ class Explanation:
         if not self.changes:
             lines.append("No allowed change changes the prediction.")
         for k, change in enumerate(self.changes):
-            head = "Least change that turns it" if k == 0 else "or alone"
+            head = "Smallest change of the prediction" if k == 0 else "or alone"
             lines.append(f"  {head}: {one_line(change)}")
         lines += [self._previous_text()] if self.previous is not None else []
         return "\n".join(lines)

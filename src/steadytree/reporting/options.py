@@ -81,7 +81,7 @@ RULES = {
     "min_recall": Rule("lowest recall of a class"),
     "min_leaf_rows": Rule("training rows of the smallest leaf", is_share=False),
     "max_tiny_leaf_share": Rule("rows decided by leaves of fewer than 5 training rows"),
-    "max_changed_decisions": Rule("rows that a retrained model decides otherwise"),
+    "max_changed_decisions": Rule("predictions changed by retraining"),
     "max_robustness_loss": Rule("accuracy lost under the worst perturbation"),
     "max_protected_columns": Rule("columns used that look protected", is_share=False),
     "max_single_column_auc": Rule("AUC of the best column by itself"),

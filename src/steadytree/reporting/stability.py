@@ -192,7 +192,7 @@ def candidates(
 def _changed_decisions(
     whole: Tree | Scorecard, others: Sequence[Tree | Scorecard], X: Any
 ) -> float:
-    """Mean share of the rows that a retrained model decides otherwise."""
+    """Mean share of the predictions changed by retraining."""
     own = whole.predict(X)
     return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
 
