@@ -53,7 +53,7 @@ APART = {name for topic in TOPICS for name in getattr(topic, "COMPARED_APART", (
 
 def imported_kernels(path):
     """Names that a module takes from modules of kernels, by name or through the module."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
     modules = set()
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and IS_KERNEL.search(node.module):
@@ -216,8 +216,11 @@ def case_for(name, seed):
         ),
         "fill_bins": lambda: (
             case.values(),
-            # of the second column's thresholds nearly all lie in one cell
-            *even_cells(np.array([0.0, 0.1, 0.5, *CROWDED, 0.0, 2.0]), np.array([0, 3, 14, 16])),
+            # nearly all thresholds lie in one cell: the last of a column, or the first
+            *even_cells(
+                np.array([*(-x for x in reversed(CROWDED)), *CROWDED, 0.0, 2.0]),
+                np.array([0, 11, 22, 24]),
+            ),
             np.array([0, 0, 2]),
             np.zeros((3, case.n), np.uint8),
             *sorted(rng.integers(0, case.n + 1, 2)),

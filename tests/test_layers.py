@@ -42,7 +42,7 @@ def is_kernel(path):
 
 @functools.cache
 def parse(path):
-    return ast.parse(path.read_text())
+    return ast.parse(path.read_text("utf-8"))
 
 
 def imported_names(tree, path=ROOT / "__init__.py"):
@@ -184,7 +184,7 @@ def test_nothing_is_called_utils():
 
 
 def test_files_and_folders_stay_small():
-    long = [path for path in MODULES if len(path.read_text().splitlines()) > MOST_LINES]
+    long = [path for path in MODULES if len(path.read_text("utf-8").splitlines()) > MOST_LINES]
     folders = {path.parent for path in MODULES}
     full = [folder for folder in folders if len(list(folder.glob("*.py"))) > MOST_MODULES]
     assert not [str(path.relative_to(ROOT)) for path in long + full]

@@ -32,7 +32,7 @@ def test_requirement_without_lower_bound_is_refused(requirement):
 
 
 def test_every_dependency_has_a_lower_bound():
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
     for requirements in [project["dependencies"], *project["optional-dependencies"].values()]:
         for requirement in requirements:
             assert "==" in oldest.oldest(requirement)

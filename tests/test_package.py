@@ -54,7 +54,7 @@ def test_a_name_that_is_gone_says_what_to_use_instead(name, instead):
 
 
 def test_every_public_name_is_documented():
-    page = (PROJECT / "docs/api.rst").read_text()
+    page = (PROJECT / "docs/api.rst").read_text("utf-8")
     listed = [line.strip() for line in page.splitlines() if line.startswith("   ")]
     assert sorted(name for name in listed if name and name[0] != ":") == sorted(steadytree.__all__)
 
@@ -80,7 +80,7 @@ def test_public_names_outlive_the_import_of_every_module():
 
 
 def test_version_is_that_of_the_installed_package():
-    declared = tomllib.loads(PYPROJECT.read_text())["project"]["version"]
+    declared = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]["version"]
     assert steadytree.__version__ == importlib.metadata.version("steadytree") == declared
 
 

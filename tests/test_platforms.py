@@ -6,6 +6,7 @@ import pathlib
 
 PROJECT = pathlib.Path(__file__).parents[1]
 SOURCES = sorted((PROJECT / "src").rglob("*.py"))
+TESTS = sorted(path for name in ("tests", "tools") for path in (PROJECT / name).rglob("*.py"))
 # asked for by hasattr or sys.platform beside the call, or in a module that is not used elsewhere
 OF_ONE_SYSTEM = {"getuid", "geteuid", "fork", "flock", "setsid", "killpg", "AF_UNIX", "SIGKILL"}
 
@@ -30,6 +31,7 @@ def opens_text_without_encoding(name, call):
     if name != "open" or getattr(getattr(call.func, "value", None), "id", "") in (
         "os",
         "webbrowser",
+        "browser",
     ):
         return False
     position = 0 if isinstance(call.func, ast.Attribute) else 1
@@ -43,7 +45,7 @@ def opens_text_without_encoding(name, call):
 def test_every_text_file_names_its_encoding():
     found = [
         f"{path.relative_to(PROJECT)}:{call.lineno}"
-        for path in SOURCES
+        for path in (*SOURCES, *TESTS)
         for name, call in calls_of(path)
         if opens_text_without_encoding(name, call)
     ]
@@ -75,6 +77,18 @@ def test_calls_of_one_system_are_asked_for_first():
             name,
             found[name],
         )
+
+
+def test_bytes_written_through_a_handle_stay_as_they_are():
+    """Windows writes a line end of one sign as two where a file is not opened as binary."""
+    writes = {"O_WRONLY", "O_RDWR"}
+    for path in SOURCES:
+        lines = path.read_text("utf-8").splitlines()
+        for node in nodes_of(path):
+            if not isinstance(node, ast.Attribute) or node.attr not in writes:
+                continue
+            near = "\n".join(lines[node.lineno - 3 : node.lineno + 2])
+            assert "O_BINARY" in near or "devnull" in near, f"{path}:{node.lineno}"
 
 
 def test_names_of_files_beside_stay_short():

@@ -72,7 +72,7 @@ def main() -> None:
         run("-c", CHECK, str(package), str(used))
         if run("-c", TREES) != expected:
             sys.exit("compiled code gives other trees: no wheel is built.")
-        keep_only(compiled, used.read_text().split())
+        keep_only(compiled, used.read_text("utf-8").split())
         environment = os.environ | {"STEADYTREE_COMPILED_FOR_WHEEL": str(compiled)}
         build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", str(out), str(PROJECT)]
         subprocess.run(build, check=True, env=environment)

@@ -44,7 +44,11 @@ MODULES = {
     "distance/_kernels": [],
     "distance/diff": ["distance/test_new_class.py", "distance/test_regression_trees.py"],
     "distance/path": ["distance/test_regression_trees.py"],
-    "distance/tree_distance": ["distance/test_node_distance.py", "distance/test_collection.py"],
+    "distance/tree_distance": [
+        "distance/test_node_distance.py",
+        "distance/test_collection.py",
+        "distance/test_regression_trees.py",
+    ],
     "metrics/accuracy": ["metrics/test_accuracy_in_parts.py"],
     "metrics/calibration": [],
     "metrics/complexity": [],

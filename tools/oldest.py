@@ -29,5 +29,5 @@ def oldest_requirements(project: dict) -> list[str]:
 
 
 if __name__ == "__main__":
-    lines = oldest_requirements(tomllib.loads(PYPROJECT.read_text())["project"])
+    lines = oldest_requirements(tomllib.loads(PYPROJECT.read_text("utf-8"))["project"])
     sys.stdout.write("\n".join(lines) + "\n")

@@ -72,11 +72,11 @@ def package(tmp_path, monkeypatch):
     # Python tells a changed file by its second and its size, and both may be the same here
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     (tmp_path / "_base").mkdir()
-    (tmp_path / "_base" / "jit.py").write_text("")
-    (tmp_path / "made_outer.py").write_text(OUTER)
+    (tmp_path / "_base" / "jit.py").write_text("", "utf-8")
+    (tmp_path / "made_outer.py").write_text(OUTER, "utf-8")
 
     def load(added):
-        (tmp_path / "made_inner.py").write_text(INNER.format(added))
+        (tmp_path / "made_inner.py").write_text(INNER.format(added), "utf-8")
         jit.source_digest.cache_clear()
         for name in ("made_inner", "made_outer"):
             spec = importlib.util.spec_from_file_location(

@@ -42,7 +42,7 @@ FOR_DEVELOPERS = {"bench", "check", "docs", "interop", "test"}
 
 
 def test_every_extra_is_known_here():
-    extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]["optional-dependencies"]
     assert set(extras) == set(BRINGS) | FOR_DEVELOPERS
 
 
@@ -67,7 +67,7 @@ def test_present_module_is_returned():
 
 
 def test_broken_module_raises_its_own_error(tmp_path, monkeypatch):
-    (tmp_path / "half_installed.py").write_text("import its_missing_dependency\n")
+    (tmp_path / "half_installed.py").write_text("import its_missing_dependency\n", "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="its_missing_dependency"):
         require("half_installed", extra="plot", purpose="plotting")
@@ -140,11 +140,12 @@ def slow_package(tmp_path, monkeypatch):
     """A package that notes when it is run, and its name; forgotten afterwards."""
     (tmp_path / "slow_one").mkdir()
     (tmp_path / "slow_one" / "__init__.py").write_text(
-        "import sys, time\nsys.times_run += 1\ntime.sleep(0.05)\nfrom .part import answer\n"
+        "import sys, time\nsys.times_run += 1\ntime.sleep(0.05)\nfrom .part import answer\n",
+        "utf-8",
     )
     # a part that looks at the whole before it is there
     (tmp_path / "slow_one" / "part.py").write_text(
-        "import slow_one\nassert not hasattr(slow_one, 'answer')\nanswer = 42\n"
+        "import slow_one\nassert not hasattr(slow_one, 'answer')\nanswer = 42\n", "utf-8"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "times_run", 0, raising=False)
@@ -179,7 +180,7 @@ def test_the_import_of_a_part_runs_the_whole_first(slow_package):
 
 
 def test_a_late_module_that_fails_is_not_kept(slow_package, tmp_path):
-    (tmp_path / "slow_one" / "__init__.py").write_text("import its_missing_dependency\n")
+    (tmp_path / "slow_one" / "__init__.py").write_text("import its_missing_dependency\n", "utf-8")
     load_late(slow_package)
     import slow_one
 

@@ -166,7 +166,7 @@ def test_bad_data_are_one_line_and_exit_code_2(run, tmp_path, name):
 
 def test_ten_thousand_categories_are_refused(run, tmp_path):
     rows = "".join(f"{k},id{k},{'uv'[k % 2]}\n" for k in range(10_000))
-    (tmp_path / "data.csv").write_text("a,id,y\n" + rows)
+    (tmp_path / "data.csv").write_text("a,id,y\n" + rows, "utf-8")
     refused(
         run("report", "data.csv", "--target", "y"),
         "'id' has more than 1,000 different texts: correct it, or leave it out with --drop id",
@@ -220,10 +220,10 @@ def test_unknown_command_is_refused(run):
 
 
 def test_old_report_stays_when_a_new_one_fails(run, tmp_path):
-    (tmp_path / "report.html").write_text("old")
-    (tmp_path / "data.csv").write_text("a,y\n1,u\n")
+    (tmp_path / "report.html").write_text("old", "utf-8")
+    (tmp_path / "data.csv").write_text("a,y\n1,u\n", "utf-8")
     assert run("report", "data.csv", "--target", "y")[0] == 2
-    assert (tmp_path / "report.html").read_text() == "old"
+    assert (tmp_path / "report.html").read_text("utf-8") == "old"
 
 
 # ---- one guard for every command ----

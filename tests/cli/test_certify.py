@@ -24,7 +24,7 @@ def files(run, tmp_path):
     frame.to_csv("rows.csv", index=False)
     model = StableTreeClassifier(2, epsilon=0, random_state=0)
     model.fit(frame[["age", "income"]], frame["outcome"]).save("model.tree.json")
-    (tmp_path / "noise.toml").write_text("[radius]\nage = 5\n")
+    (tmp_path / "noise.toml").write_text("[radius]\nage = 5\n", "utf-8")
 
 
 def test_shows_figures_and_counterexamples(run):
@@ -71,7 +71,7 @@ def test_json(run):
     ],
 )
 def test_wrong_noise_is_one_line(run, tmp_path, text, message):
-    (tmp_path / "noise.toml").write_text(text)
+    (tmp_path / "noise.toml").write_text(text, "utf-8")
     code, out, err = run("--noise", "noise.toml", "--min-certified", 0.5)
     assert (code, out) == (2, "")
     assert message in err

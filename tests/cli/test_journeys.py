@@ -36,7 +36,7 @@ def patients(n, seed):
 def test_a_credit_scientist_retrains_and_checks_limits(tmp_path):
     for name, seed in (("q1", 0), ("q2", 1)):
         patients(400, seed).to_csv(tmp_path / f"{name}.csv.gz", index=False)
-    (tmp_path / "limits.toml").write_text('min_accuracy = "80%"\nmax_flips = "20%"\n')
+    (tmp_path / "limits.toml").write_text('min_accuracy = "80%"\nmax_flips = "20%"\n', "utf-8")
     rows = ("--target", "outcome", "--drop", "patient")
     fit = ("--criterion", "gini", "--out", "q1.tree.json")
     code, out, err = steadytree(tmp_path, "fit", "q1.csv.gz", *rows, *fit)
@@ -50,7 +50,7 @@ def test_a_credit_scientist_retrains_and_checks_limits(tmp_path):
     assert (code, err) == (0, "")
     assert "Limits: 2 of 2 passed" in out
     assert len(out.splitlines()) <= 40
-    (tmp_path / "limits.toml").write_text('min_accuracy = "99.9%"\n')
+    (tmp_path / "limits.toml").write_text('min_accuracy = "99.9%"\n', "utf-8")
     code, _, err = steadytree(tmp_path, *report, "--out", "q2.html")
     assert code == 3
     assert "limit exceeded" in err
@@ -78,14 +78,14 @@ def test_a_validator_with_a_pickled_pipeline(tmp_path):
     assert found["model"]["kind"] == "Pipeline of DecisionTreeClassifier"
     mapped = st.load(tmp_path / "model.tree.json")
     np.testing.assert_array_equal(mapped.predict_proba(rows), model.predict_proba(rows))
-    (tmp_path / "noise.toml").write_text("budget = 1\n[radius]\nage = 1\npressure = 5\n")
+    (tmp_path / "noise.toml").write_text("budget = 1\n[radius]\nage = 1\npressure = 5\n", "utf-8")
     noise = ("--target", "outcome", "--noise", "noise.toml", "--trust", "--json")
     code, out, _ = steadytree(tmp_path, "certify", "model.pkl", "new.csv", *noise)
     assert code == 0
     assert json.loads(out)["readings"]
     asked = ("new.csv", "--keep", "patient", "--out", "predicted.csv", "--trust")
     assert steadytree(tmp_path, "predict", "model.pkl", *asked)[0] == 0
-    lines = list(csv.DictReader((tmp_path / "predicted.csv").read_text().splitlines()))
+    lines = list(csv.DictReader((tmp_path / "predicted.csv").read_text("utf-8").splitlines()))
     assert [line["patient"] for line in lines] == rows["patient"].tolist()
     assert [line["prediction"] for line in lines] == model.predict(rows).tolist()
     rows.drop(columns="age").to_csv(tmp_path / "no_age.csv", index=False)

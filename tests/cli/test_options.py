@@ -197,7 +197,7 @@ def test_a_folder_that_is_read_or_filled_keeps_others_out(files, tmp_path, name,
     folder = tmp_path / "folder"
     (folder / "below").mkdir(parents=True)
     (folder / "linked").symlink_to(tmp_path / "outside")
-    (tmp_path / "outside").write_text("an input by a link")
+    (tmp_path / "outside").write_text("an input by a link", "utf-8")
     outputs = [folder / "new", folder / "below" / "new", f"{folder}/below/../new"]
     outputs += [tmp_path / "outside"] if role == "read" else []
     for place in outputs:
@@ -209,7 +209,7 @@ def test_a_folder_that_is_read_or_filled_keeps_others_out(files, tmp_path, name,
 
 def test_two_outputs_that_are_not_there_yet_and_meet_by_links(run, files, tmp_path):
     files("score")
-    (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,1\n")
+    (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,1\n", "utf-8")
     for link in ("one", "two"):
         (tmp_path / link).symlink_to(tmp_path / "nothing.svg")
     result = run("score", "rows.csv", "--target", "y", "--save", "one", "--bands", "two")
@@ -225,7 +225,7 @@ def test_links_in_a_circle_are_left_to_whoever_opens_them(run, tmp_path):
 
 
 def test_a_default_output_counts_too(run, tmp_path):
-    (tmp_path / "report.html").write_text("a,y\n1,0\n")
+    (tmp_path / "report.html").write_text("a,y\n1,0\n", "utf-8")
     refused(run("report", "report.html", "--target", "y"), "--out is 'report.html', which DATA")
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "average_sensitivity_out").mkdir()
@@ -260,16 +260,16 @@ def test_a_plan_that_writes_over_what_it_reads(run, tmp_path, changed, message, 
 
 def test_the_files_of_a_plan_and_the_options_beside_it(run, files, tmp_path):
     files("private merge")
-    (tmp_path / "tree.json").write_text("an answer")
+    (tmp_path / "tree.json").write_text("an answer", "utf-8")
     refused(run("private", "merge", "plan.toml", "tree.json"), "the plan's out is .*which ANSWER")
     refused(run("private", "ask", "plan.toml", "--out", "."), "--out is '.', a folder that holds")
     refused(run("private", "coordinate", "plan.toml", "--logs", "."), "--logs is '.', a folder")
-    assert (tmp_path / "tree.json").read_text() == "an answer"
+    assert (tmp_path / "tree.json").read_text("utf-8") == "an answer"
 
 
 def test_what_an_answer_and_a_gateway_write_beside(run, tmp_path):
     for name in ("q.question.json", "q.answer.json", "rows.csv", "l", "l.sock", "s.toml"):
-        (tmp_path / name).write_text(name)
+        (tmp_path / name).write_text(name, "utf-8")
     before = contents(tmp_path)
     asked = ("private", "answer", "q.question.json", "--keys", "keys", "--budget", 1)
     account = ("--schema", "s.toml", "--ledger", "l")
@@ -287,7 +287,7 @@ def test_what_an_answer_and_a_gateway_write_beside(run, tmp_path):
 # ---- from Python ----
 def test_a_report_does_not_write_over_its_limits(tmp_path):
     limits = tmp_path / "limits.toml"
-    limits.write_text("min_accuracy = 0.5\n")
+    limits.write_text("min_accuracy = 0.5\n", "utf-8")
     model = StableTreeClassifier(1, 0).fit([[0.0], [1.0]], ["no", "yes"])
     os.link(limits, tmp_path / "page.html")
     refusals = {
@@ -297,7 +297,7 @@ def test_a_report_does_not_write_over_its_limits(tmp_path):
     for path, refusal in refusals.items():
         with pytest.raises(ValueError, match=refusal):
             steadytree.report(model, [[0.0], [1.0]], ["no", "yes"], path, limits=limits)
-    assert limits.read_text() == "min_accuracy = 0.5\n"
+    assert limits.read_text("utf-8") == "min_accuracy = 0.5\n"
 
 
 def test_a_cache_is_no_folder_of_rows(tmp_path):

@@ -76,7 +76,7 @@ def files(run):
     for name, depth in (("old", 1), ("new", 2)):
         model = StableTreeClassifier(depth, 0, random_state=0)
         model.fit(frame[["age", "ward"]], frame["outcome"]).save(f"{name}.tree.json")
-    pathlib.Path("noise.toml").write_text("[radius]\nage = 1\n")
+    pathlib.Path("noise.toml").write_text("[radius]\nage = 1\n", "utf-8")
     Schema({"age": (0, 100)}, {"ward": ["A", "B"]}, ["ill", "well"]).save("s.toml")
 
 
@@ -126,7 +126,9 @@ class Link:
         return {}
 
     def run(self, nodes):
-        self._facts.write_text(json.dumps({"ok": True, "rounds": 5, "epsilons": {"north": 2.0}}))
+        self._facts.write_text(
+            json.dumps({"ok": True, "rounds": 5, "epsilons": {"north": 2.0}}), "utf-8"
+        )
 
 
 @pytest.mark.parametrize("name", CASES)

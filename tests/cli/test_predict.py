@@ -31,7 +31,7 @@ def frame():
 
 
 def read(path):
-    return list(csv.DictReader(pathlib.Path(path).read_text().splitlines()))
+    return list(csv.DictReader(pathlib.Path(path).read_text("utf-8").splitlines()))
 
 
 def test_every_row_has_its_identifier_probabilities_and_leaf(run, frame):
@@ -70,7 +70,7 @@ def test_a_forest_and_a_risk_score(run, frame):
 
 
 def test_bad_input_is_one_line_and_nothing_is_written(run, frame, tmp_path):
-    pathlib.Path("no_age.csv").write_text("id,ward\n1,A\n")
+    pathlib.Path("no_age.csv").write_text("id,ward\n1,A\n", "utf-8")
     unnamed = LogisticRegression().fit(frame[["age"]].to_numpy(), frame["outcome"])
     pathlib.Path("model.pkl").write_bytes(pickle.dumps(unnamed))
     before = names_in(tmp_path)

@@ -95,7 +95,7 @@ def test_a_template_is_written_once_and_shows_no_value(run, data, tmp_path):
     code, out, _ = run("schema", data, "--target", "outcome", "--out", "s.toml")
     assert code == 0
     assert "written: s.toml" in out
-    text = (tmp_path / "s.toml").read_text()
+    text = (tmp_path / "s.toml").read_text("utf-8")
     assert "outcome" not in text
     assert "ill" not in text.replace("fill", "").replace("Fill", "")
     assert text.count("[columns.") == 2
@@ -107,18 +107,18 @@ def test_a_template_is_written_once_and_shows_no_value(run, data, tmp_path):
 def test_a_template_does_not_depend_on_values(run, data, tmp_path):
     for name in ("one.toml", "two.toml"):
         assert run("schema", data, "--target", "outcome", "--out", name)[0] == 0
-        with (tmp_path / data).open("a") as file:
+        with (tmp_path / data).open("a", encoding="utf-8") as file:
             file.write("text,7,ill\n")
-    text = (tmp_path / "one.toml").read_text()
-    assert text == (tmp_path / "two.toml").read_text()
-    (tmp_path / "filled.toml").write_text(text)
+    text = (tmp_path / "one.toml").read_text("utf-8")
+    assert text == (tmp_path / "two.toml").read_text("utf-8")
+    (tmp_path / "filled.toml").write_text(text, "utf-8")
     code, _, err = fit(run, data, 1)
     assert code == 2
     assert "fill in" in err
 
 
 def test_a_bad_row_is_not_told_of(run, data, tmp_path):
-    with (tmp_path / data).open("a") as file:
+    with (tmp_path / data).open("a", encoding="utf-8") as file:
         file.write("secret\n")
     code, _, err = fit(run, data, 1)
     assert code == 2

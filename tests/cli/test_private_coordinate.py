@@ -39,7 +39,7 @@ def write_plan(port):
 
 def change_plan(old, new):
     path = pathlib.Path("plan.toml")
-    path.write_text(path.read_text().replace(old, new))
+    path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
 
 
 def check_refused(result, message):
@@ -92,14 +92,14 @@ def test_an_address_of_another_machine_is_told(ready):
     ],
 )
 def test_a_wrong_plan_is_told_before_anything_starts(ready, old, new, message):
-    pathlib.Path("other.toml").write_text("other = 1\n")
+    pathlib.Path("other.toml").write_text("other = 1\n", "utf-8")
     change_plan(old, new)
     check_refused(ready("coordinate", "plan.toml"), message)
 
 
 def test_a_checkpoint_of_another_study_is_told(ready):
     text = '{"steadytree checkpoint": 1, "plan": "of another", "rounds": {}}'
-    pathlib.Path("hospitals.checkpoint.json").write_text(text)
+    pathlib.Path("hospitals.checkpoint.json").write_text(text, "utf-8")
     check_refused(ready("coordinate", "plan.toml"), "is of another study")
 
 

@@ -75,7 +75,7 @@ def test_compare_prints_a_table_and_its_page_goes_into_a_report(run, frame, tmp_
     assert code == 0
     assert [one["name"] for one in json.loads(out)["comparison"]["learners"]] == ["cart", "stable"]
     refused(run("report", *asked, "--drop", "sex", "--quick"), "other rows or columns")
-    (tmp_path / "compare.html").write_text("nothing")
+    (tmp_path / "compare.html").write_text("nothing", "utf-8")
     refused(run("report", *asked), "holds no comparison")
 
 
@@ -95,7 +95,7 @@ def test_wrong_comparisons_are_refused(run, frame, tmp_path, arguments, message)
 
 
 def test_full_report_of_a_file(run, frame, tmp_path):
-    (tmp_path / "noise.toml").write_text("[radius]\nage = 1.0\n")
+    (tmp_path / "noise.toml").write_text("[radius]\nage = 1.0\n", "utf-8")
     asked = ("--target", "outcome", "--by", "sex", "--noise", "noise.toml", "--learner", "stable")
     code, out, err = run("report", "data.csv", *asked, "--learners", "cart,stable", "--json")
     assert (code, err) == (0, "")
@@ -111,7 +111,8 @@ def test_full_report_of_a_file(run, frame, tmp_path):
 def test_a_sign_off_file_is_shown_on_the_page(run, frame, tmp_path):
     (tmp_path / "sign.toml").write_text(
         'title = "Model <3>"\nowner = "Clinic"\ndecision = "approved"\nversion = "3.1"\n'
-        '[[signatures]]\nname = "A. Validator"\nrole = "validation"\ndate = 2026-11-01\n'
+        '[[signatures]]\nname = "A. Validator"\nrole = "validation"\ndate = 2026-11-01\n',
+        "utf-8",
     )
     asked = ("report", "data.csv", "--target", "outcome", "--learner", "cart", "--quick")
     code, out, err = run(*asked, "--sign-off", "sign.toml", "--json")
@@ -123,7 +124,7 @@ def test_a_sign_off_file_is_shown_on_the_page(run, frame, tmp_path):
     page = (tmp_path / "report.html").read_text("utf-8").partition("<script")[0]
     for text in ("Model &lt;3&gt;", "Clinic", "approved", "3.1", "A. Validator", "2026-11-01"):
         assert text in page
-    (tmp_path / "sign.toml").write_text('owners = "Clinic"\n')
+    (tmp_path / "sign.toml").write_text('owners = "Clinic"\n', "utf-8")
     code, out, err = run(*asked, "--sign-off", "sign.toml", "--out", "other.html")
     assert (code, out) == (2, "")
     assert "sign.toml: unknown key 'owners'" in err
@@ -131,7 +132,7 @@ def test_a_sign_off_file_is_shown_on_the_page(run, frame, tmp_path):
 
 
 def test_noise_and_learners_that_are_named_are_measured_in_a_quick_report(run, frame, tmp_path):
-    (tmp_path / "noise.toml").write_text("[radius]\nage = 1.0\n")
+    (tmp_path / "noise.toml").write_text("[radius]\nage = 1.0\n", "utf-8")
     asked = ("report", "data.csv", "--target", "outcome", "--quick", "--json")
     data = json.loads(run(*asked)[1])
     assert (data["robustness"], data["comparison"]) == (None, None)
@@ -213,7 +214,7 @@ def test_groups_may_be_a_column_the_tree_does_not_see(run, frame):
 
 @pytest.mark.parametrize(("least", "code"), [("10%", 0), ("99.9%", 3)])
 def test_limits_decide_the_exit_code(run, frame, tmp_path, least, code):
-    (tmp_path / "limits.toml").write_text(LIMITS.format(least))
+    (tmp_path / "limits.toml").write_text(LIMITS.format(least), "utf-8")
     asked = ("report", "data.csv", "--target", "outcome", "--limits", "limits.toml", "--quick")
     found, out, err = run(*asked)
     assert found == code
@@ -225,7 +226,7 @@ def test_limits_decide_the_exit_code(run, frame, tmp_path, least, code):
 
 
 def test_a_limit_that_nobody_measured_is_not_met(run, frame, tmp_path):
-    (tmp_path / "limits.toml").write_text("max_epsilon = 1\n")
+    (tmp_path / "limits.toml").write_text("max_epsilon = 1\n", "utf-8")
     asked = ("report", "data.csv", "--target", "outcome", "--limits", "limits.toml", "--quick")
     code, _, err = run(*asked)
     assert code == 3
@@ -276,7 +277,7 @@ def test_privacy_ledger_in_a_report(run, frame, tmp_path):
     ],
 )
 def test_wrong_limits_are_refused_before_any_work(run, frame, tmp_path, limits, message):
-    (tmp_path / "limits.toml").write_text(limits)
+    (tmp_path / "limits.toml").write_text(limits, "utf-8")
     refused(run("report", "data.csv", "--target", "outcome", "--limits", "limits.toml"), message)
     assert names_in(tmp_path) == ["data.csv", "limits.toml"]
 
@@ -284,9 +285,9 @@ def test_wrong_limits_are_refused_before_any_work(run, frame, tmp_path, limits, 
 def test_trees_of_another_version_or_other_columns_are_refused(run, frame, tmp_path):
     X, y = frame[["age"]], frame["outcome"]
     st.SteadyTreeClassifier(2).fit(X, y).save(tmp_path / "a.tree.json")
-    text = (tmp_path / "a.tree.json").read_text()
-    (tmp_path / "b.tree.json").write_text(text.replace('"version": 1', '"version": 99'))
-    (tmp_path / "other.csv").write_text("weight,outcome\n" + "1,ill\n2,well\n" * 20)
+    text = (tmp_path / "a.tree.json").read_text("utf-8")
+    (tmp_path / "b.tree.json").write_text(text.replace('"version": 1', '"version": 99'), "utf-8")
+    (tmp_path / "other.csv").write_text("weight,outcome\n" + "1,ill\n2,well\n" * 20, "utf-8")
     asked = ("--target", "outcome", "--model")
     refused(run("report", "data.csv", *asked, "b.tree.json"), "version 99")
     refused(run("report", "other.csv", *asked, "a.tree.json"), r"lacks the column\(s\) 'age'")
@@ -295,7 +296,7 @@ def test_trees_of_another_version_or_other_columns_are_refused(run, frame, tmp_p
 
 def test_too_many_classes_and_groups_are_refused(run, tmp_path):
     rows = "".join(f"{k},{k % 7},class {k % 250}\n" for k in range(1000))
-    (tmp_path / "data.csv").write_text("a,b,y\n" + rows)
+    (tmp_path / "data.csv").write_text("a,b,y\n" + rows, "utf-8")
     refused(run("report", "data.csv", "--target", "y"), "250 different values")
     refused(run("report", "data.csv", "--target", "b", "--by", "a"), "--by a: .* 1,000 different")
     assert names_in(tmp_path) == ["data.csv"]
@@ -349,7 +350,7 @@ def test_a_quick_report_loads_only_what_it_uses(frame, tmp_path):
     asked = ("report", "data.csv", "--target", "outcome", "--quick")
     subprocess.run([sys.executable, "-c", script, *asked], cwd=tmp_path, check=True)
     assert (tmp_path / "report.html").exists()
-    loaded = (tmp_path / "loaded").read_text().split()
+    loaded = (tmp_path / "loaded").read_text("utf-8").split()
     # what dependencies load by themselves: old ones load more
     script = "import sys, sklearn.base, narwhals, numba, scipy.special; print(*sys.modules)"
     anyway = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -95,7 +95,7 @@ def without_profile(folder):
 
 def damaged(folder):
     path = folder / "a.card.json"
-    path.write_text(path.read_text().replace('"profile"', '"profil"'))
+    path.write_text(path.read_text("utf-8").replace('"profile"', '"profil"'), "utf-8")
 
 
 def lacking(folder):

@@ -64,6 +64,16 @@ def test_integers_that_are_equal_as_floats_have_one_threshold():
     assert found.tolist() == even_bins(column, 20).tolist() == [low, low + 2, low + 4]
 
 
+@pytest.mark.parametrize("low", [-2.0, -0.5, 0.0, 0.25])
+@pytest.mark.parametrize("high", [0.5, 1.0, 2.75, 3.0])
+def test_whole_numbers_between_bounds_that_are_none(low, high):
+    """Bounds may be declared: every whole number below the upper bound divides what lies there."""
+    column = Column("n", "integer", low, high)
+    expected = [k for k in range(-9, 9) if low <= k < high]
+    assert even_bins(column, 20).tolist() == expected
+    assert equidistant_thresholds([column], 20)[0].tolist() == expected
+
+
 def test_thresholds_are_float32_numbers_where_that_changes_no_split():
     X = np.linspace(0, 1, 41)[:, None]
     for grid in ("equidistant", "quantile", "midpoint"):
@@ -82,6 +92,17 @@ def test_midpoints_divide_every_pair_of_neighbours(values):
     assert ((distinct[:-1] <= thresholds) & (thresholds < distinct[1:])).all()
 
 
+@pytest.mark.parametrize("n_distinct", [4, 5, 6])
+def test_as_many_midpoints_as_codes_have_room_for(n_distinct, monkeypatch):
+    monkeypatch.setattr("steadytree.data.binning.MAX_THRESHOLDS", 4)
+    values = np.arange(float(n_distinct))
+    if n_distinct <= 5:
+        assert len(midpoint_thresholds("x", values)) == n_distinct - 1
+    else:
+        with pytest.raises(ValueError, match="6 distinct values, more than the 4 that"):
+            midpoint_thresholds("x", values)
+
+
 @pytest.mark.parametrize(
     ("width", "steps", "moves"), [(18, 4, 1), (18, 5, 0), (6, 1, 1), (3, 1, 0)]
 )
@@ -98,9 +119,9 @@ def test_no_two_even_thresholds_share_a_cell():
     n_thresholds = 100
     for low in (-7.0, 0.0, 5.0, 1e6):
         thresholds = np.linspace(low, low + 1, n_thresholds)
-        _, _, below, cell_ends, *_ = even_cells(thresholds, np.array([0, n_thresholds]))
+        _, _, below, cell_ends, *_, most = even_cells(thresholds, np.array([0, n_thresholds]))
         assert cell_ends.tolist() == [0, 2 * n_thresholds + 2]  # two a threshold, and the ends
-        assert np.diff(below).max() == 1
+        assert most.tolist() == [np.diff(below.astype(int)).max()] == [1]
         assert below[-1] == n_thresholds
 
 
@@ -148,6 +169,7 @@ def hard_thresholds(rng):
     yield np.unique(np.exp(rng.normal(size=40) * 8))
     yield np.append(np.linspace(0, 1e-9, 30), 1e9)
     yield np.append(-1e300, np.linspace(-1, 1, 50))
+    yield np.append(-1e9, np.linspace(0, 1e-9, 30))  # nearly all in the last cell
     yield np.array([0.0, 5e-324, 1e-323])
     yield np.unique(rng.integers(-50, 50, 30) / 3)
 
@@ -170,12 +192,28 @@ def test_the_cells_of_a_column_hold_its_thresholds_whatever_columns_stand_beside
     rng = np.random.default_rng(1)
     several = list(hard_thresholds(rng))
     offsets = np.cumsum([0, *map(len, several)])
-    *_, below, cell_ends, low, scale = even_cells(np.concatenate(several), offsets)
+    *_, below, cell_ends, low, scale, most = even_cells(np.concatenate(several), offsets)
     for j, own in enumerate(several):
         alone = even_cells(own, np.array([0, len(own)]))
         np.testing.assert_array_equal(below[cell_ends[j] : cell_ends[j + 1]], alone[2])
-        assert below[cell_ends[j + 1] - 1] == len(own)
-        assert (low[j], scale[j]) == (alone[4][0], alone[5][0])
+        assert below[cell_ends[j + 1] - 1] == len(own) + 1 - most[j]
+        assert (low[j], scale[j], most[j]) == (alone[4][0], alone[5][0], alone[6][0])
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_columns_side_by_side_have_the_bins_that_a_search_finds(kind):
+    rng = np.random.default_rng(2)
+    several = [*hard_thresholds(rng), *hard_thresholds(rng)]
+    offsets = np.cumsum([0, *map(len, several)])
+    every = np.concatenate(several)
+    values = rng.choice([*every, *np.nextafter(every, np.inf), np.nan, np.inf, -np.inf], (900, 18))
+    values[:300] = rng.normal(size=(300, 18))
+    sizes = np.zeros(len(several), np.int64)
+    binned = encode_bins(values, every, offsets, sizes, np.zeros((18, 900), kind))
+    for own, column, bins in zip(several, values.T, binned, strict=True):
+        missing = np.isnan(column)
+        np.testing.assert_array_equal(bins[missing], len(own) + 1)
+        np.testing.assert_array_equal(bins[~missing], np.searchsorted(own, column[~missing]))
 
 
 def test_more_rows_than_a_block_are_binned():

@@ -180,7 +180,7 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
         StableTreeClassifier().fit_files(folder, "label", cache=folder)
     with pytest.raises(ValueError, match="the same as paths"):
         StableTreeClassifier().fit_files(folder, "label", cache=folder / "part-0.parquet")
-    (tmp_path / "notes.txt").write_text("notes")
+    (tmp_path / "notes.txt").write_text("notes", "utf-8")
     with pytest.raises(NotADirectoryError, match="is a file: name a folder"):
         StableTreeClassifier().fit_files(folder, "label", cache=tmp_path / "notes.txt")
 
@@ -253,7 +253,7 @@ def test_the_map_holds_exact_cuts(tmp_path):
     X, y = rows()
     folder, cache = write(tmp_path / "rows", X, y), tmp_path / "kept"
     fitted = StableTreeClassifier(epsilon=0).fit_files(folder, "label", cache=cache)
-    columns = json.loads((cache / "map.json").read_text())["columns"]
+    columns = json.loads((cache / "map.json").read_text("utf-8"))["columns"]
     assert [each["cuts"] for each in columns] == [c.thresholds.tolist() for c in fitted.space_]
 
 
@@ -266,7 +266,7 @@ def test_paths_that_are_no_data_are_refused(tmp_path):
         fit(tmp_path, "label")
     with pytest.raises(ValueError, match="paths is empty"):
         fit([], "label")
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n", "utf-8")
     with pytest.raises(ValueError, match=r"ends in '\.csv': pass files that end in"):
         fit(tmp_path / "a.csv", "b")
     for name in ("a.parquet", "a.arrow"):

@@ -163,7 +163,7 @@ class Counted:
 
 
 def _unpack(place):
-    with pathlib.Path(place).open("a") as file:
+    with pathlib.Path(place).open("a", encoding="utf-8") as file:
         file.write(f"{os.getpid()}\n")
     return Counted(place)
 
@@ -179,5 +179,5 @@ def test_shared_data_are_sent_to_a_worker_once(client, tmp_path):
     with joblib.parallel_config("dask"):
         ran = fan_out(_nothing, list(range(200)), Counted(str(place)))
     assert len(ran) == 200
-    unpacked = place.read_text().split()
+    unpacked = place.read_text("utf-8").split()
     assert 1 <= len(unpacked) <= len(set(ran))

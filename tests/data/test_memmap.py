@@ -76,7 +76,7 @@ def test_processes_that_share_a_folder_grow_the_tree_of_one(tmp_path):
     alone = StableTreeClassifier(epsilon=0, random_state=0).fit_files(folder, "label")
     alone.save(tmp_path / "alone.tree.json")
     for tree in trees:
-        assert tree.read_text() == (tmp_path / "alone.tree.json").read_text()
+        assert tree.read_text("utf-8") == (tmp_path / "alone.tree.json").read_text("utf-8")
     assert set(contents(cache)) == KEPT
 
 

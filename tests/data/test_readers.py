@@ -97,6 +97,18 @@ def test_parquet_and_csv_give_the_same_table(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("n_rows", [0, 1, 2])
+def test_one_row_is_enough(tmp_path, ending, n_rows):
+    frame, path = pd.DataFrame({"x": [1.5, 2.5][:n_rows]}), tmp_path / f"a.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    if n_rows == 0:
+        with pytest.raises(ValueError, match="no rows"):
+            read_data(path)
+    else:
+        assert columns_of(read_data(path)) == {"x": [1.5, 2.5][:n_rows]}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_columns_are_skipped_unread(tmp_path, ending):
     frame = pd.DataFrame({"x": [0.5, 1.5], "day": pd.to_datetime(["2024-01-01"] * 2)})
     path = tmp_path / f"a.{ending}"
@@ -153,7 +165,7 @@ def test_bad_csv_is_refused_in_words(tmp_path, text, message):
 )
 def test_other_files_are_refused_in_words(tmp_path, name, error, message):
     if name not in ("none.csv", "."):
-        (tmp_path / name).write_text("PK")
+        (tmp_path / name).write_text("PK", "utf-8")
     with pytest.raises(error, match=message):
         read_data(tmp_path / name)
 
@@ -167,7 +179,7 @@ def test_parquet_without_a_reader_says_what_to_install(tmp_path, monkeypatch):
 
     monkeypatch.setattr(data_file, "_with_pyarrow", absent("pyarrow"))
     monkeypatch.setattr(data_file, "_with_polars", absent("polars"))
-    (tmp_path / "a.parquet").write_text("")
+    (tmp_path / "a.parquet").write_text("", "utf-8")
     with pytest.raises(ImportError, match="pip install pyarrow"):
         read_data(tmp_path / "a.parquet")
 
@@ -183,7 +195,7 @@ def test_parquet_is_read_by_polars_too(tmp_path, monkeypatch):
 
 
 def test_numbers_and_text_of_a_csv_file(tmp_path):
-    (tmp_path / "a.csv").write_text("age,town\n34,Ulm\n,Bonn\n")
+    (tmp_path / "a.csv").write_text("age,town\n34,Ulm\n,Bonn\n", "utf-8")
     table = read_data(tmp_path / "a.csv")
     assert table.names == ("age", "town")
     np.testing.assert_array_equal(table.columns[0], [34.0, np.nan])
@@ -192,7 +204,7 @@ def test_numbers_and_text_of_a_csv_file(tmp_path):
 
 def test_a_compressed_csv_file_is_read_like_the_plain_one(tmp_path):
     text = "a;b\n1,5;x\n;y\n2;x\n" + "3;z\n" * 5000 + "4;late\n"
-    (tmp_path / "rows.csv").write_text(text)
+    (tmp_path / "rows.csv").write_text(text, "utf-8")
     (tmp_path / "rows.CSV.gz").write_bytes(gzip.compress(text.encode()))
     plain, packed = read_data(tmp_path / "rows.csv"), read_data(tmp_path / "rows.CSV.gz")
     assert plain.names == packed.names == tuple(column_names(tmp_path / "rows.CSV.gz"))
@@ -217,7 +229,7 @@ def test_texts_are_those_of_the_file(tmp_path):
 
 def test_cells_are_read_one_by_one_with_a_point_for_a_comma(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text('id;x;note\n"1,5";2,5;"a,b"\n;3.5;1,2,3\nNA;1,5.0;7,5\n')
+    path.write_text('id;x;note\n"1,5";2,5;"a,b"\n;3.5;1,2,3\nNA;1,5.0;7,5\n', "utf-8")
     table = read_cells(path, ["x", "note", "id"], as_they_stand=["7,5"])
     assert table.names == ("x", "note", "id")
     assert [column.tolist() for column in table.columns] == [
@@ -225,11 +237,11 @@ def test_cells_are_read_one_by_one_with_a_point_for_a_comma(tmp_path):
         ["a,b", "1,2,3", "7,5"],
         ["1.5", None, None],
     ]
-    path.write_text('id,x\n"1,5",2\n')  # commas stand between fields: none is decimal
+    path.write_text('id,x\n"1,5",2\n', "utf-8")  # commas stand between fields: none is decimal
     assert read_cells(path, ["id"]).columns[0].tolist() == ["1,5"]
     with pytest.raises(ValueError, match=r"lacks the column\(s\) 'y'"):
         read_cells(path, ["y", "id"])
-    path.write_text("id,x\nsecret,2,3\n")
+    path.write_text("id,x\nsecret,2,3\n", "utf-8")
     with pytest.raises(ValueError, match="rows that do not fit its header") as error:
         read_cells(path, ["id"])
     assert "secret" not in str(error.value)

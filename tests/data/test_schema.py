@@ -307,7 +307,7 @@ def test_a_template_shows_no_value_and_must_be_filled_in(tmp_path):
     assert "secret" not in text
     assert "flu" not in text
     path = tmp_path / "s.toml"
-    path.write_text(text)
+    path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match="fill in"):
         Schema.load(path)
 
@@ -315,7 +315,7 @@ def test_a_template_shows_no_value_and_must_be_filled_in(tmp_path):
 @pytest.mark.parametrize("text", ["[", "classes = 3", '{"a": 1}'])
 def test_files_that_are_no_schema_are_refused(tmp_path, text):
     path = tmp_path / ("s.json" if text.startswith("{") else "s.toml")
-    path.write_text(text)
+    path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=r"schema"):
         Schema.load(path)
     assert json.dumps(text)

@@ -47,5 +47,11 @@ def test_a_form_that_would_be_misread_is_refused(data, message):
         FeatureSpace.observe([[0.0], [1.0]]).encode(data)
 
 
+def test_columns_of_equal_values_are_not_taken_for_names():
+    read = Table.read(pd.DataFrame({"a": np.ones(40), "b": np.ones(40)}))
+    y = np.arange(40) % 2
+    assert StableTreeClassifier(2).fit(read, y).tree_.space.names == ("a", "b")
+
+
 def test_a_mask_that_hides_nothing_is_taken():
     assert Table.read(np.ma.masked_array([[1.0], [2.0]])).columns[0].tolist() == [1.0, 2.0]

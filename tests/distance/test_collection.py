@@ -1,10 +1,14 @@
 """Facts about collections of trees."""
 
+from statistics import pstdev
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 
+from steadytree import StableTreeClassifier
 from steadytree.distance.tree_distance import collection_facts, gini_importance
 from steadytree.models.boxes import rename
 from steadytree.models.sklearn import from_sklearn
@@ -23,6 +27,9 @@ def test_importances_are_those_of_scikit_learn(forest):
         )
     facts = collection_facts(forest.estimators_)
     np.testing.assert_allclose(facts.importances.mean(axis=0), forest.feature_importances_)
+    assert facts.n_trees == 15
+    columns = zip(*(one.feature_importances_ for one in forest.estimators_), strict=True)
+    assert facts.deviation == pytest.approx(np.mean([pstdev(column) for column in columns]))
 
 
 def test_first_splits_top_features_and_cuts_are_counted(forest):
@@ -61,6 +68,39 @@ def test_columns_make_a_frame():
         )
         roots = [one.tree_.feature[0] == each for one in forest.estimators_]
         assert row.root == np.mean(roots)
+
+
+def test_splits_on_categories_have_no_cuts():
+    rng, trees = np.random.default_rng(0), []
+    for depth in (1, 1, 2, 3, 3, 3):
+        rows = pd.DataFrame({"a": rng.normal(size=60), "ward": rng.choice([*"uvw"], 60)})
+        y = (rows["a"] > 0) ^ (rows["ward"] == "u") ^ (rng.random(60) < 0.1)
+        trees.append(StableTreeClassifier(depth, 0, random_state=0).fit(rows, y).tree_)
+    facts = collection_facts(trees)
+    columns = facts.columns()
+    for k, name in enumerate(columns["feature"]):
+        j = facts.space.names.index(name)
+        own = [t.threshold[t.feature == j] for t in trees if not t.space[j].is_categorical]
+        cuts = [x for each in own for x in each.tolist() if np.isfinite(x)]
+        assert columns["n_cuts"][k] == len(cuts)
+        assert np.isnan(columns["cut_50"][k]) == (not cuts)
+        placed = [int(tree.feature[0] == j) for tree in trees]
+        assert columns["root"][k] == np.mean(placed)
+        ranked = [np.argsort(-row, kind="stable")[:3] for row in facts.importances]
+        top = [
+            j in best and row[j] > 0 for best, row in zip(ranked, facts.importances, strict=True)
+        ]
+        assert columns["in_top_3"][k] == np.mean(top)
+    listed = facts.most_chosen(2)
+    for place, name, share in listed:
+        nodes = [{"root": 0, "left": t.left[0], "right": t.right[0]}[place] for t in trees]
+        asked = [
+            "(leaf)" if k < 0 or t.feature[k] < 0 else t.space.names[t.feature[k]]
+            for t, k in zip(trees, nodes, strict=True)
+        ]
+        assert share == asked.count(name) / len(trees)
+        more = sum(asked.count(other) > asked.count(name) for other in set(asked))
+        assert more < 2
 
 
 def test_bad_input_is_explained(forest):

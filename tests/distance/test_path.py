@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.distance.diff import find_changes
 from steadytree.distance.path import distances_between, path_distance, path_distances
 from steadytree.models.boxes import rebase, rename, shared_space
 from steadytree.models.tree import Tree
@@ -357,3 +358,19 @@ def test_a_shared_space_is_the_widest_of_both():
             assert [column.missing for column in found] == [any(missing)] * 2
             assert found[0].kind == ("integer" if set(kinds) == {"integer"} else "numeric")
             assert (found[0].low, found[0].high, found[1].categories) == (0, 2, ("u", "v"))
+
+
+@pytest.mark.parametrize(("most", "fits"), [(11, False), (12, True), (13, True)])
+def test_as_many_pairs_of_leaves_as_are_compared(most, fits, monkeypatch):
+    """Three leaves beside four; a diff leaves the distance out where there are more."""
+    few = {"n_numeric": 1, "n_categorical": 0}
+    pair = [random_tree(np.random.default_rng(0), n_leaves=n, **few) for n in (3, 4)]
+    for name in ("path.MOST_PAIRS", "diff.MOST_PATHS"):
+        monkeypatch.setattr(f"steadytree.distance.{name}", most)
+    space = shared_space([tree.space for tree in pair])
+    assert (find_changes(*pair).distance is not None) == fits
+    if fits:
+        assert path_distance(*pair, space=space).value >= 0
+    else:
+        with pytest.raises(ValueError, match="3 and 4 leaves"):
+            path_distance(*pair, space=space)

@@ -85,7 +85,7 @@ def write_plan(folder=".", **changed):
     plan |= {"n_bins": 4, "out": "tree.json", "testing_seed": 3, **changed}
     lines = [f"{key} = {json.dumps(value)}" for key, value in plan.items() if value is not None]
     path = pathlib.Path(folder) / "plan.toml"
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", "utf-8")
     return path
 
 

@@ -148,7 +148,9 @@ def test_an_older_request_that_was_never_answered_is_stale(gateway):
 def test_a_lost_answer_is_never_sampled_again(gateway):
     gateway.reply(message())
     for path in gateway._store.folder.glob("*.answer"):
-        path.write_text(path.read_text().replace("numbers", "Numbers"))  # damaged counts as lost
+        path.write_text(
+            path.read_text("utf-8").replace("numbers", "Numbers"), "utf-8"
+        )  # damaged counts as lost
     assert code_of(gateway.reply(message())) == "LOST"
     for path in gateway._store.folder.glob("*.answer"):
         path.unlink()
@@ -283,9 +285,9 @@ def test_a_gateway_killed_in_the_middle_of_a_request_goes_on_after_a_restart(tmp
     finally:
         assert hospitals.stop(process) == 0
     assert not (tmp_path / "north.sock").exists()
-    log = (tmp_path / "north.log").read_text()
+    log = (tmp_path / "north.log").read_text("utf-8")
     assert "study study question 0 (rows)" in log
-    cells = (tmp_path / "north.csv").read_text().split()[1:]
+    cells = (tmp_path / "north.csv").read_text("utf-8").split()[1:]
     values = {cell for row in cells for cell in row.split(",")[:2] if len(cell) > 4}
     assert not [cell for cell in values if cell in log]
 
@@ -586,7 +588,7 @@ def test_a_folder_of_answers_is_closed_to_others(tmp_path):
 def test_a_stored_answer_that_is_no_text_counts_as_lost(gateway):
     gateway.reply(message())
     for path in gateway._store.folder.glob("*.answer"):
-        path.write_text(json.dumps({"question": "q", "check": "c", "letter": 7}))
+        path.write_text(json.dumps({"question": "q", "check": "c", "letter": 7}), "utf-8")
     assert code_of(gateway.reply(message())) == Refusal.LOST
 
 

@@ -66,7 +66,7 @@ def test_a_study_costs_no_more_than_its_files_announce(study, monkeypatch):
             code, out, _ = study("answer", first, *through)
             assert code == 0
             assert "spent on the study so far: 0.1 of 2" in out
-        content = json.loads(first.read_text())
+        content = json.loads(first.read_text("utf-8"))
         for number, epsilon, wanted in ((1, 1.8, 0), (2, 0.15, 3), (3, 0.05, 0)):
             path = resigned(first, content, number, epsilon)
             code, _, err = study("answer", path, *through)
@@ -127,7 +127,7 @@ def test_files_end_in_the_same_tree_as_one_process(study, tmp_path):
 
 def test_a_question_can_be_read_by_people(study):
     study("ask", "plan.toml")
-    content = json.loads(questions(0)[0].read_text())
+    content = json.loads(questions(0)[0].read_text("utf-8"))
     assert content["asks for"] == "leaf counts"
     assert content["epsilon"] == pytest.approx(0.1)
     assert content["epsilon of the study"] == 2.0
@@ -145,16 +145,16 @@ def first(study):
 def test_a_changed_file_is_refused_on_both_sides(first):
     question = questions(0)[0]
     name = name_of(question)
-    content = json.loads(question.read_text())
+    content = json.loads(question.read_text("utf-8"))
     content["letter"]["request"]["epsilon"] = content["epsilon"] = 1.0
-    question.write_text(json.dumps(content))
+    question.write_text(json.dumps(content), "utf-8")
     before = spent()
     code, _, err = answer(first, question, name)
     assert code == 2
     assert "was changed since" in err
     assert spent() == before
     path = answered(questions(0)[1])
-    path.write_text(path.read_text().replace('"number": 0', '"number": 1'))
+    path.write_text(path.read_text("utf-8").replace('"number": 0', '"number": 1'), "utf-8")
     code, _, err = first("merge", "plan.toml", *map(answered, questions(0)))
     assert code == 2
     assert "was changed since" in err
@@ -218,7 +218,7 @@ def test_wrong_files_and_keys_spend_nothing(study):
     hospitals.Schema({"age": (0, 90), "dose": (0, 8)}, SCHEMA.categories, SCHEMA.classes).save(
         "other.toml"
     )
-    pathlib.Path("no.json").write_text("{}")
+    pathlib.Path("no.json").write_text("{}", "utf-8")
     cases = [
         ({"keys": "nowhere"}, "is missing"),
         ({"schema": "other.toml"}, "'high' of column 'age' is 90.0, the plan says 100.0"),
@@ -245,7 +245,7 @@ def test_wrong_files_and_keys_spend_nothing(study):
 def test_clocks_that_disagree_are_told(study):
     study("ask", "plan.toml")
     question = questions(0)[0]
-    content = json.loads(question.read_text())
+    content = json.loads(question.read_text("utf-8"))
     later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=2)
     content["made"] = later.isoformat()
     del content["signature"]
@@ -274,9 +274,9 @@ def test_a_signed_file_shows_what_it_asks(tmp_path, keys):
 
     plan = make_plan(tmp_path)
     path = write_requests(plan, {"north": hospitals.ask(session="s1")}, tmp_path / "q")[0]
-    whole = path.read_text()
+    whole = path.read_text("utf-8")
     read_request_file(path, keys / "north")
-    path.write_text(whole.replace('"asks for"', '"asks for": "nothing",\n"asks for"'))
+    path.write_text(whole.replace('"asks for"', '"asks for": "nothing",\n"asks for"'), "utf-8")
     with pytest.raises(ValueError, match="not a signed file"):
         read_request_file(path, keys / "north")
     other = json.loads(whole)["schema"] | {"classes": ["other", "well"]}

@@ -32,7 +32,7 @@ def test_messages_change_nothing_of_a_study(tmp_path, method):
         spent = [gateway.holder.ledger.spent for gateway in served]
     assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
     assert load(tmp_path / "tree.json") == study.tree
-    facts = json.loads((tmp_path / "tree.json.study.json").read_text())
+    facts = json.loads((tmp_path / "tree.json.study.json").read_text("utf-8"))
     assert facts["ok"]
     assert list(facts["epsilons"].values()) == pytest.approx(spent)
     assert len(facts["seconds"]) == facts["rounds"]
@@ -124,7 +124,7 @@ def test_the_limits_of_a_plan_are_those_of_its_tree(tmp_path, method, criterion)
         study = run_study(plan, InMemory(served))
         spent = [gateway.holder.ledger.spent for gateway in served]
     assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
-    facts = json.loads((tmp_path / "tree.json.study.json").read_text())
+    facts = json.loads((tmp_path / "tree.json.study.json").read_text("utf-8"))
     assert facts["numbers"] == study.numbers > 0
     # a number is eight bytes, in base64 eleven letters, beside the words of a message
     assert facts["bytes_in"] > 8 * study.numbers
@@ -350,10 +350,10 @@ def test_plans_are_checked_when_read(tmp_path, changed, message):
 
 
 def test_a_plan_that_is_no_plan(tmp_path):
-    (tmp_path / "plan.toml").write_text("study = ")
+    (tmp_path / "plan.toml").write_text("study = ", "utf-8")
     with pytest.raises(ValueError, match="cannot be read as a plan"):
         StudyConfig.load(tmp_path / "plan.toml")
-    (tmp_path / "plan.toml").write_text("study = 's'")
+    (tmp_path / "plan.toml").write_text("study = 's'", "utf-8")
     with pytest.raises(ValueError, match="needs 'schema'"):
         StudyConfig.load(tmp_path / "plan.toml")
     with pytest.raises(FileNotFoundError, match="no plan"):

@@ -33,7 +33,7 @@ def write_study(method="delegate"):
     plan = {"study": f"golden-{method}", "schema": "schema.toml", "holders": list(NAMES)}
     plan |= {"epsilon": 4.0, "method": method, "n_bins": 4, "out": "tree.json", "testing_seed": 3}
     text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in plan.items())
-    pathlib.Path("plan.toml").write_text(text + "\n")
+    pathlib.Path("plan.toml").write_text(text + "\n", "utf-8")
 
 
 def fix_keys():

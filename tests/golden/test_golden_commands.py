@@ -37,7 +37,7 @@ def files(command):
     rows.X[:6].to_csv("few.csv", index=False)
     for name, depth in (("old", 1), ("new", 2)):
         tree_of(rows, max_depth=depth, epsilon=0).save(f"{name}.tree.json")
-    pathlib.Path("noise.toml").write_text("[radius]\nage = 1\n")
+    pathlib.Path("noise.toml").write_text("[radius]\nage = 1\n", "utf-8")
     schema_of(rows).save("s.toml")
     st.Ledger("spent.ledger", 9.0).spend(0.5, "tree", "whole tree")
 

@@ -22,7 +22,7 @@ LENGTH = 4  # bytes before each letter on a socket
 
 def shown(path):
     """A signed file but for when it was made, which its signature depends on."""
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text("utf-8"))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", content.pop("made"))
     assert len(content.pop("signature")) == 88
     # a ledger has an id of its own, and so have its heads and what is signed of them
@@ -55,7 +55,7 @@ def test_questions_and_answers_in_files(command, golden, method):
         code, _, err = command("private", "merge", "plan.toml", *answers)
         assert code == 0, err
     for name in NAMES:  # a ledger has an id of its own, and every line a hash that hangs on it
-        ledger = pathlib.Path(f"{name}.ledger").read_text()
+        ledger = pathlib.Path(f"{name}.ledger").read_text("utf-8")
         ledger = re.sub(r"\b[0-9a-f]{64}\b", "HASH", re.sub(r"id [0-9a-f]{32}", "id ID", ledger))
         found.append(f"{name}.ledger\n{ledger}")
     found.append(f"tree.json: {tree_line(st.load('tree.json'))}")
@@ -147,7 +147,7 @@ def test_letters_on_a_socket(gateway, golden, command):
     assert command("private", "keys", "plan.toml")[0] == 0
     assert command("private", "ask", "plan.toml")[0] == 0
     [question] = pathlib.Path("questions").glob("*.0000.north.question.json")
-    digest = json.loads(question.read_text())["letter"]["request"]["schema"]
+    digest = json.loads(question.read_text("utf-8"))["letter"]["request"]["schema"]
     found = []
     for content in letters(digest):
         letter = json.dumps(content, sort_keys=True, separators=(",", ":"))

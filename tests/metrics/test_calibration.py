@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from sklearn.metrics import brier_score_loss
 
 from steadytree import StableTreeClassifier, calibration
-from steadytree.metrics.calibration import CalibrationLine
+from steadytree.metrics.calibration import CalibrationLine, _join
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3)).round(2)
@@ -48,6 +48,31 @@ def test_error_and_brier_score_by_hand(n_bins):
     total = sum(one.n_rows * abs(one.stated - one.observed) for one in found.bins)
     assert found.error == pytest.approx(total / len(truth))
     assert found.to_dict()["bins"][0]["interval"] == list(found.bins[0].interval)
+
+
+def slow_bins(stated, n_bins):
+    """Rows of each bin: a value goes where the middle of its rows lies among all rows."""
+    values = sorted(set(stated))
+    found = {}
+    for value in values:
+        below, equal = sum(s < value for s in stated), sum(s == value for s in stated)
+        place = min(int((below + equal / 2) * n_bins // len(stated)), n_bins - 1)
+        if len(values) <= n_bins:
+            place = values.index(value)
+        found.setdefault(place, []).extend(k for k, s in enumerate(stated) if s == value)
+    return [sorted(rows) for _, rows in sorted(found.items())]
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 3, 4, 10])
+def test_bins_are_of_about_as_many_rows_each(n_bins):
+    rng = np.random.default_rng(n_bins)
+    for _ in range(20):
+        table = rng.choice([0.0, 0.1, 0.25, 0.5, 0.6, 0.9, 1.0], rng.integers(1, 40))
+        repeated = np.repeat(table, own := rng.integers(1, 4, len(table)))
+        found = [rows.tolist() for rows in _join(table, own, n_bins)]
+        of_row = np.repeat(np.arange(len(table)), own)
+        expected = [sorted(set(of_row[rows])) for rows in slow_bins(repeated.tolist(), n_bins)]
+        assert found == expected
 
 
 def test_above_two_classes_the_predicted_one_counts():

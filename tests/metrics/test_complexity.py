@@ -3,6 +3,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.metrics import complexity as complexity_module
 from steadytree.metrics.complexity import complexity
 from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard
@@ -68,6 +69,16 @@ def test_tree_without_training_weights_counts_every_leaf_once():
 def test_readings_say_what_they_mean():
     for reading in complexity(tree_that_asks_twice()).measurements():
         assert reading.meaning
+
+
+def test_as_many_totals_as_are_counted_are_counted_on(monkeypatch):
+    """Counting ends above the limit alone: 2 totals of the first column, 4 of both."""
+    space = FeatureSpace.declare({"a": (0, 4), "b": (0, 4)})
+    conditions = [Condition(0, "at_least", 1.0), Condition(1, "at_least", 2.0)]
+    scorecard = Scorecard(space, ["no", "yes"], conditions, np.array([[1], [2]]), [0])
+    for most, expected in ((1, 2), (2, 4), (3, 4)):
+        monkeypatch.setattr(complexity_module, "MOST_TOTALS", most)
+        assert complexity(scorecard).n_leaves == expected
 
 
 def test_no_rows_are_refused():

@@ -191,6 +191,24 @@ def test_a_miss_is_a_share_of_the_expected_events_in_either_direction(observed, 
     assert bool(found) == (not 90 <= observed <= 110 and not by_chance)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_bins_of_the_score_have_about_a_tenth_of_the_training_rows_each(seed):
+    """A total is in the tenth that the middle of its rows falls in."""
+    rng = np.random.default_rng(seed)
+    kept = rng.random(len(ROWS)) < 0.02 + 0.98 * (rng.random() < 0.5)
+    rows, labels = ROWS[kept], LABELS[kept]
+    totals = CARD.score(rows).tolist()
+    tenths = {}
+    for total in sorted(set(totals)):
+        middle = sum(t < total for t in totals) + totals.count(total) / 2
+        tenths.setdefault(min(int(middle * 10 // len(totals)), 9), []).append(total)
+    expected = [sum(totals.count(t) for t in own) / len(totals) for own in tenths.values()]
+    score = drift(with_profile(rows, labels), rows).score
+    assert score.expected == pytest.approx(expected)
+    assert score.actual == pytest.approx(expected)
+    assert [band.split()[0] for band in score.bands] == [str(own[0]) for own in tenths.values()]
+
+
 def test_a_limit_on_misses_says_nothing_where_no_outcome_is_known():
     found = drift(CARD, ROWS[:50])
     assert found.observed is None

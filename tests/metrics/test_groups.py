@@ -175,3 +175,33 @@ def test_rates_are_compared_from_30_rows_and_10_cases_on(n_rows, n_cases):
     names = [gap.name for gap in by_group(MODEL, X, Y, groups).gaps]
     assert ("accuracy" in names) == ("calibration" in names) == (n_rows >= 30)
     assert ("recall" in names) == (n_rows >= 30 and n_cases >= 10)
+
+
+@pytest.mark.parametrize("n_groups", [49, 50, 51])
+def test_there_is_room_for_fifty_groups(n_groups):
+    names = np.arange(300) % n_groups
+    if n_groups <= 50:
+        assert len(by_group(MODEL, X, Y, names).groups) == n_groups
+    else:
+        with pytest.raises(ValueError, match="room for 50 groups"):
+            by_group(MODEL, X, Y, names)
+
+
+@pytest.mark.parametrize("n_rows", [29, 30, 31])
+@pytest.mark.parametrize("n_true", [9, 10, 11])
+def test_gaps_are_of_thirty_rows_and_of_ten_cases(n_rows, n_true):
+    some = [*np.flatnonzero(Y == 1)[:n_true], *np.flatnonzero(Y == 0)[: n_rows - n_true]]
+    groups = np.where(np.isin(np.arange(300), some), "few", "many")
+    found = by_group(MODEL, X, Y, groups)
+    few = next(one for one in found.groups if one.name == "few")
+    assert few.is_small == (n_rows < 30)
+    predicted = MODEL.predict(X)[some] == 1
+    cases = {
+        "accuracy": n_rows,
+        "recall": n_true,
+        "false-positive rate": n_rows - n_true,
+        "precision": int(predicted.sum()),
+        "calibration": 10,  # has no cases to be few
+    }
+    expected = [name for name, n in cases.items() if n >= 10 and n_rows >= 30]
+    assert [gap.name for gap in found.gaps] == expected

@@ -174,3 +174,17 @@ def test_which_rankings_have_an_interval():
     assert Ranking.of(risk, risk < 0.25).auc == 0.0
     assert Ranking.of(risk, risk < 0.25).auc_interval is None  # a logit of 0 is no number
     assert Ranking.of(risk, risk > 0.25).auc_interval is None
+
+
+@pytest.mark.parametrize("n_values", [MOST_CUTOFFS - 1, MOST_CUTOFFS, MOST_CUTOFFS + 1])
+def test_every_risk_is_listed_where_there_is_room(n_values):
+    """Above, those nearest to so many alerts of a hundred rows; of two as near the higher risk."""
+    risk = np.repeat(np.arange(n_values) / 20, 3)
+    event = np.arange(len(risk)) % 2 == 0
+    listed = [one.risk for one in Ranking.of(risk, event).cutoffs()]
+    values = sorted(set(risk.tolist()))
+    if n_values > MOST_CUTOFFS:
+        shares = {value: 100 * (risk >= value).mean() for value in values}
+        wanted = (1, 2, 5, *range(10, 100, 10))
+        values = sorted({max(values, key=lambda v, w=w: (-abs(shares[v] - w), v)) for w in wanted})
+    assert listed == values

@@ -57,7 +57,7 @@ def leaf(classes):
 def write_valid_hash(path, content, **other):
     """A file whose hash fits whatever it holds."""
     whole = {"format": "steadytree-tree", "version": 1, "sha256": _hash(content), "tree": content}
-    path.write_text(json.dumps(whole | other))
+    path.write_text(json.dumps(whole | other), "utf-8")
 
 
 @hypothesis.settings(max_examples=200)
@@ -194,7 +194,7 @@ def test_mutated_bytes_are_refused_in_one_line(name, with_hash, tmp_path):
                 content["sha256"] = _hash(content[part])
             except (ValueError, KeyError, TypeError):
                 continue
-            path.write_text(json.dumps(content))
+            path.write_text(json.dumps(content), "utf-8")
         try:
             assert with_hash or load(path) == model
             load(path)
@@ -260,7 +260,9 @@ def test_every_changed_digit_is_noticed(tree, path):
 
 def test_spaces_do_not_matter(tree, path):
     save(tree, path)
-    path.write_text("\ufeff" + json.dumps(json.loads(path.read_text(encoding="utf-8")), indent=1))
+    path.write_text(
+        "\ufeff" + json.dumps(json.loads(path.read_text(encoding="utf-8")), indent=1), "utf-8"
+    )
     assert load(path) == tree
 
 
@@ -379,8 +381,8 @@ def test_too_many_nodes_are_refused_before_memory_is_taken(content):
 
 def test_numbers_beyond_floats_are_refused(content, path):
     write_valid_hash(path, content)
-    text = re.sub(r'"weight": [0-9.]+', '"weight": 1e999', path.read_text(), count=1)
-    path.write_text(text)
+    text = re.sub(r'"weight": [0-9.]+', '"weight": 1e999', path.read_text("utf-8"), count=1)
+    path.write_text(text, "utf-8")
     with pytest.raises(TreeFileError, match="not JSON compliant"):
         load(path)
 
@@ -410,7 +412,7 @@ def test_a_path_that_is_not_there_is_named(tmp_path, tree):
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_failure_leaves_what_was_there(step, tree, path, monkeypatch):
-    path.write_text("before")
+    path.write_text("before", "utf-8")
 
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -420,7 +422,7 @@ def test_a_failure_leaves_what_was_there(step, tree, path, monkeypatch):
         patch.setattr(target, fail)
         with pytest.raises(OSError, match="No space left on device, so nothing was written"):
             save(tree, path)
-    assert path.read_text() == "before"
+    assert path.read_text("utf-8") == "before"
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -471,7 +473,7 @@ def with_bins():
 def test_a_tree_keeps_its_bins_and_files_without_them_stay_as_they_were(path):
     tree = with_bins()
     save(tree, path)
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text("utf-8"))
     assert content["version"] == 2
     bins = content["tree"]["bins"]
     assert (bins["seed"], bins["thresholds"]) == (5, [500, [], 200])
@@ -481,7 +483,7 @@ def test_a_tree_keeps_its_bins_and_files_without_them_stay_as_they_were(path):
     assert (read.bins.space, read.bins.order) == (tree.bins.space, tree.bins.order)
     assert pickle.loads(pickle.dumps(tree)).bins.space == tree.bins.space
     save(replace(tree, bins=None), path)
-    assert json.loads(path.read_text())["version"] == 1
+    assert json.loads(path.read_text("utf-8"))["version"] == 1
     assert load(path) == tree
     assert load(path).bins is None
     assert tree.prune().bins is tree.bins

@@ -222,7 +222,7 @@ def test_a_card_cannot_be_changed():
 def test_a_changed_file_is_refused(tmp_path):
     path = tmp_path / "a.card.json"
     save(Scorecard(SPACE, ["no", "yes"], [AGED], [2], -1), path)
-    path.write_text(path.read_text().replace("75.0", "57.0"))
+    path.write_text(path.read_text("utf-8").replace("75.0", "57.0"), "utf-8")
     with pytest.raises(TreeFileError, match="does not fit its hash"):
         load(path)
 

@@ -162,7 +162,7 @@ DESCRIBED = {
 def test_all_that_describes_a_card_is_saved_with_it(tmp_path):
     card, path = banded(**DESCRIBED), tmp_path / "a.card.json"
     save(card, path)
-    assert json.loads(path.read_text())["version"] == 2
+    assert json.loads(path.read_text("utf-8"))["version"] == 2
     again = load(path)
     assert again == card == banded()
     assert (again.title, again.units, again.risk_groups) == (
@@ -186,6 +186,8 @@ def test_all_that_describes_a_card_is_saved_with_it(tmp_path):
     [
         ({"profile": [[[1, 2]]]}, "a count for each band and class"),
         ({"profile": [[[-1, 2]] * 4, [[1, 2]] * 3, [[1, 2]] * 3]}, "none below 0"),
+        ({"profile": [[[1, 2]] * 4, [[1, 2]] * 3, [[1, 2]] * 3]}, "same rows for each variable"),
+        ({"profile": [[[0, 0]] * 4, [[0, 0]] * 3, [[0, 0]] * 3]}, "same rows for each variable"),
         ({"units": {"height": "cm"}}, "units names 'height', which is not a column"),
         ({"risk_groups": [RiskGroup("a", 3), RiskGroup("b", 3)]}, "lowest total to the highest"),
     ],
@@ -200,10 +202,10 @@ def test_a_file_with_a_damaged_profile_is_refused(tmp_path):
 
     path = tmp_path / "a.card.json"
     save(banded(**DESCRIBED), path)
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text("utf-8"))
     content["card"]["profile"][0].pop()
     content["sha256"] = _hash(content["card"])
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content), "utf-8")
     with pytest.raises(TreeFileError, match="profile must hold a count for each band"):
         load(path)
 
@@ -213,3 +215,18 @@ def test_a_decision_and_an_event_are_for_two_classes():
         Scorecard(SPACE, [0, 1, 2], [], [], [0, 0, 0], decision=1)
     with pytest.raises(ValueError, match="not one event"):
         _ = Scorecard(SPACE, [0, 1, 2], [], [], [0, 0, 0]).positive
+
+
+@pytest.mark.parametrize("n_categories", [7, 8, 9])
+@pytest.mark.parametrize("n_bands", [2, 3])
+def test_of_more_than_eight_categories_the_largest_band_is_any_other(n_categories, n_bands):
+    points = [min(k, n_bands - 1) for k in range(n_categories)]
+    space = FeatureSpace.declare(categories={"site": [f"s{k}" for k in range(n_categories)]})
+    conditions, given = zip(*category_conditions(0, points, missing=0), strict=True)
+    card = Scorecard(space, ["no", "yes"], conditions, given, 0)
+    texts = card.variables[0].texts()
+    listed = "any other" in texts
+    assert listed == (n_categories > 8)
+    if listed:
+        sizes = [len(band.categories) for band in card.variables[0].bands]
+        assert texts[int(np.argmax(sizes))] == "any other"

@@ -142,7 +142,7 @@ def least_epsilon(rho, delta):
 
 @pytest.mark.parametrize("delta", ["1e-9", "1e-6", "0.01", "0.3"])
 def test_the_conversion_is_that_of_the_paper(delta):
-    for rho in ("1e-9", "1e-5", "0.0175", "0.5", "4", "300"):
+    for rho in ("1e-9", "1e-5", "0.0175", "0.5", "1", "2", "4", "300"):
         expected = least_epsilon(rho, delta)
         found = float(epsilon_of(Decimal(rho), Decimal(delta)))
         # never less than what is proved, and hardly more
@@ -151,6 +151,8 @@ def test_the_conversion_is_that_of_the_paper(delta):
         assert found <= simple
         again = Decimal(largest_rho(simple, float(delta)))
         assert epsilon_of(again, Decimal(delta)) <= Decimal(simple)
+    assert epsilon_of(Decimal(0), Decimal(delta)) == 0
+    assert simple_epsilon_of(Decimal(0), Decimal(delta)) == 0
 
 
 @pytest.mark.parametrize("n_answers", [1, 20])

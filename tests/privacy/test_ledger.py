@@ -155,11 +155,19 @@ def test_a_budget_must_be_finite_and_positive(path, budget):
         Ledger(path, budget)
 
 
+@pytest.mark.parametrize("delta", [1, 1.5, -0.1, float("nan")])
+def test_a_delta_is_a_probability_below_one(path, delta):
+    with pytest.raises(ValueError, match="delta must be"):
+        Ledger(path, 1.0, delta)
+    assert not path.exists()
+    assert Ledger(path, 1.0, 0.999).entries == []
+
+
 def test_a_budget_cannot_be_changed_and_a_file_must_be_a_ledger(path):
     Ledger(path, 1.0)
     with pytest.raises(ValueError, match="cannot be changed later"):
         Ledger(path, 2.0)
-    path.write_text("something else\n")
+    path.write_text("something else\n", "utf-8")
     with pytest.raises(ValueError, match="is not a ledger"):
         Ledger(path, 1.0)
 
@@ -276,7 +284,9 @@ def test_a_ledger_that_vanishes_gives_no_new_budget(tmp_path, harm):
     if harm == "removed":
         path.unlink()
     else:
-        path.write_text("" if harm == "emptied" else "steadytree ledger 1 budget 9.0 delta 0.0\n")
+        path.write_text(
+            "" if harm == "emptied" else "steadytree ledger 1 budget 9.0 delta 0.0\n", "utf-8"
+        )
     with pytest.raises(BudgetError, match="removed or replaced"):
         ledger.spend(1.0, "another tree")
     with pytest.raises(BudgetError, match="removed or replaced"):
@@ -290,6 +300,8 @@ def test_long_names_of_groups_do_not_run_together(tmp_path):
         with pytest.raises(ValueError, match="at most 200 characters"):
             ledger.spend(0.5, "leaf", parallel=parallel)
     assert ledger.spent == 0
+    ledger.spend(0.5, "leaf", parallel=("g" * 200, "p" * 200))
+    assert (ledger.entries[0].group, ledger.entries[0].part) == ("g" * 200, "p" * 200)
 
 
 def test_all_parts_of_a_release_are_charged_in_one_line(tmp_path):

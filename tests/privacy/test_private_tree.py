@@ -228,7 +228,7 @@ def test_a_seeded_tree_bears_a_mark_in_its_file(tmp_path):
     assert again.prune().note == again.restrict([0]).note == NOT_PRIVATE
     save(again, path)  # and keeps it when it is handed on
     assert load(path).note == NOT_PRIVATE
-    path.write_text(path.read_text().replace(NOT_PRIVATE, "private"))
+    path.write_text(path.read_text("utf-8").replace(NOT_PRIVATE, "private"), "utf-8")
     with pytest.raises(ValueError, match="changed after saving"):
         load(path)
 
@@ -238,7 +238,7 @@ def test_a_private_tree_bears_no_mark(tmp_path):
     path = tmp_path / "a.tree.json"
     PrivateTreeClassifier(1.0, SCHEMA).fit(*frame(50, 0)).save(path)
     assert load(path).note == ""
-    assert "note" not in path.read_text()
+    assert "note" not in path.read_text("utf-8")
 
 
 # ---- persons with several rows ----
@@ -285,6 +285,24 @@ def test_rows_of_nobody_are_left_out_and_equal_names_are_one_person():
     persons = [1, 1.0, "1", None, float("nan"), np.int64(1)]
     kept, labels = bound_rows([[k] for k in range(6)], list("abcdef"), persons, 1)
     assert (kept, labels.tolist()) == ([[0]], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("persons", "n_persons"),
+    [
+        ([2**53, 2**53 + 1, np.int64(2**53 + 1), str(2**53 + 1)], 2),
+        (["1e5", "100000", 100_000, "12e4", "5e400", "7e400"], 5),
+        (["p", " p ", "e\u0301", "\xe9"], 2),
+        (["", " ", None, pd.NA, pd.NaT], 0),
+        ([1, 1.0, "1", "1.0", "01", True], 1),
+        ([0.5, "0.5", 10**400, 10**400 + 1], 3),
+    ],
+)
+def test_two_persons_have_two_names(persons, n_persons):
+    """Rows of two persons under one name would depend on each other."""
+    X = [[k] for k in range(len(persons))]
+    kept = bound_rows(X, ["a"] * len(X), persons, 1)[0]
+    assert len(kept) == n_persons
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_witness_that_cannot_be_written_lets_nothing_out(path, tmp_path, monke
 
 
 def test_a_ledger_works_without_a_home(path, monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", "utf-8")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     Ledger(path, 1.0).spend(0.5, "tree")
     assert Ledger(path, 1.0).spent == 0.5

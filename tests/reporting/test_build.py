@@ -80,7 +80,7 @@ def test_rows_that_look_like_those_of_fitting_are_noticed(model, iris):
 
 def test_hash_of_the_model_is_the_one_in_its_file(model, iris, tmp_path):
     save(model, tmp_path / "a.tree.json")
-    written = json.loads((tmp_path / "a.tree.json").read_text())["sha256"]
+    written = json.loads((tmp_path / "a.tree.json").read_text("utf-8"))["sha256"]
     assert build_report(model, *iris)["model"]["sha256"] == written
     assert build_report(load(tmp_path / "a.tree.json"), *iris)["model"]["sha256"] == written
 

@@ -171,13 +171,13 @@ def test_a_claim_needs_a_verdict_and_a_reason(changes, message):
 def test_a_broken_list_is_refused(tmp_path):
     lines = 'paper = "p"\ncommand = "c"\n'
     one = '[[claim]]\nid = "a"\nwhere = "1"\npaper = "b"\nverdict = "same"\n'
-    (tmp_path / "claims.toml").write_text(lines + one + one)
+    (tmp_path / "claims.toml").write_text(lines + one + one, "utf-8")
     with pytest.raises(ValueError, match="stands there twice"):
         ClaimList.load(tmp_path)
-    (tmp_path / "claims.toml").write_text(lines + one + '[[protocol]]\ntable = "1"\n')
+    (tmp_path / "claims.toml").write_text(lines + one + '[[protocol]]\ntable = "1"\n', "utf-8")
     with pytest.raises(ValueError, match="a protocol has table, paper, run, left, in this order"):
         ClaimList.load(tmp_path)
-    (tmp_path / "claims.toml").write_text(lines + one + 'values = { x = "no > 1" }\n')
+    (tmp_path / "claims.toml").write_text(lines + one + 'values = { x = "no > 1" }\n', "utf-8")
     with pytest.raises(ValueError, match="'no > 1' is not in the results"):
         ClaimList.load(tmp_path)
 

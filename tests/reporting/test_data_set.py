@@ -9,7 +9,7 @@ from steadytree.reporting.data_set import DataSet
 @pytest.fixture
 def path(tmp_path):
     lines = ["id,age,sex,y", *(f"{k},{20 + k % 7},{'mf'[k % 2]},{k % 3 > 0:d}" for k in range(60))]
-    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n", "utf-8")
     return tmp_path / "rows.csv"
 
 

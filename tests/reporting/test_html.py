@@ -202,7 +202,7 @@ def test_compiled_templates_are_kept_where_they_can_be_and_never_needed(monkeypa
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     page = pages._environment.__wrapped__().get_template("short.html.j2").filename
     for folder in (tmp_path / "kept", tmp_path / "file" / "below"):
-        (tmp_path / "file").write_text("no folder")
+        (tmp_path / "file").write_text("no folder", "utf-8")
         monkeypatch.setattr(pages, "COMPILED", folder)
         for _ in range(2):  # compiled, then read
             assert pages._environment.__wrapped__().get_template("short.html.j2").filename == page

@@ -28,13 +28,15 @@ def test_an_unknown_limit_is_refused_with_a_similar_one():
     ],
 )
 def test_wrong_limits_are_refused(tmp_path, text, message):
-    (tmp_path / "limits.toml").write_text(text)
+    (tmp_path / "limits.toml").write_text(text, "utf-8")
     with pytest.raises(ValueError, match=message):
         Limits.of(tmp_path / "limits.toml")
 
 
 def test_limits_may_stand_in_a_table_and_in_per_cent(tmp_path):
-    (tmp_path / "limits.toml").write_text('[limits]\nmin_accuracy = "90 %"\nmax_depth = 4\n')
+    (tmp_path / "limits.toml").write_text(
+        '[limits]\nmin_accuracy = "90 %"\nmax_depth = 4\n', "utf-8"
+    )
     found = Limits.of(tmp_path / "limits.toml")
     assert found.values == {"min_accuracy": 0.9, "max_depth": 4.0}
 
@@ -54,7 +56,7 @@ date = 2026-02-01
 
 
 def test_sign_off_is_read_from_a_file_or_a_mapping(tmp_path):
-    (tmp_path / "s.toml").write_text(SIGNED)
+    (tmp_path / "s.toml").write_text(SIGNED, "utf-8")
     found = SignOff.of(tmp_path / "s.toml")
     assert found.version == "1.3"
     assert found.signatures == (Signature("A. Person", "validator", "2026-02-01"),)
@@ -75,7 +77,7 @@ def test_sign_off_is_read_from_a_file_or_a_mapping(tmp_path):
     ],
 )
 def test_a_wrong_sign_off_is_refused(tmp_path, text, message):
-    (tmp_path / "s.toml").write_text(text)
+    (tmp_path / "s.toml").write_text(text, "utf-8")
     with pytest.raises(ValueError, match=message):
         SignOff.of(tmp_path / "s.toml")
     with pytest.raises(TypeError, match="sign_off must be a mapping or a TOML file, got int"):

@@ -125,5 +125,5 @@ def test_without_a_model_a_sample_is_divided(run, folder, monkeypatch):
     sample_of(monkeypatch, 200)
     code, _, err = run("report", "rows", "--target", "outcome", "--quick")
     assert code == 0, err
-    page = (folder.parent / "report.html").read_text()
+    page = (folder.parent / "report.html").read_text("utf-8")
     assert "The rows are 200 of 300 rows, drawn by chance." in page

@@ -41,8 +41,8 @@ def study(run, tmp_path, monkeypatch):
     """A folder with one study, in place of the real ones."""
     folder = tmp_path / "studies" / "little_one"
     folder.mkdir(parents=True)
-    (folder / "run.py").write_text(STUDY)
-    (folder / "results.txt").write_text("what we got: 0.4")
+    (folder / "run.py").write_text(STUDY, "utf-8")
+    (folder / "results.txt").write_text("what we got: 0.4", "utf-8")
     monkeypatch.setattr(reproduce, "_folder", lambda: tmp_path / "studies")
     monkeypatch.delenv("STEADYTREE_DATA", raising=False)
     return run
@@ -107,7 +107,7 @@ def test_a_study_that_fails_leaves_no_page(study, tmp_path):
 
 def test_wrong_places_are_refused(study, tmp_path):
     refused(study("reproduce", "little_one", "--out", "no/where"), "make its folder first")
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", "utf-8")
     refused(study("reproduce", "little_one", "--out", "file"), "is a file, not a folder")
     assert names_in(tmp_path) == ["file", "studies"]
 
@@ -145,13 +145,13 @@ def test_cells_of_other_settings_are_refused_in_one_line(tmp_path):
     Results(path, {"splits": 10, "sets": [1]}).add({"set": "iris", "accuracy": 0.9})
     again = Results(path, {"splits": 10, "sets": [1]})
     assert again.cells == [{"set": "iris", "accuracy": 0.9}]
-    before = path.read_text()
+    before = path.read_text("utf-8")
     with pytest.raises(ValueError, match=r'made with {"splits": 10, .*has {"splits": 2}: go on w'):
         Results(path, {"splits": 2})
     Results(tmp_path / "old.jsonl").add({"set": "iris"})
     with pytest.raises(ValueError, match="no settings"):
         Results(tmp_path / "old.jsonl", {"splits": 2})
-    assert path.read_text() == before
+    assert path.read_text("utf-8") == before
 
 
 OTHER = {
@@ -168,7 +168,7 @@ OTHER = {
 def test_a_study_resumed_with_other_settings_ends_in_one_line(name, tmp_path, monkeypatch):
     monkeypatch.delenv("STEADYTREE_DATA", raising=False)
     file, text = OTHER[name]
-    (tmp_path / file).write_text(text + "\n")
+    (tmp_path / file).write_text(text + "\n", "utf-8")
     command = [sys.executable, str(reproduce._studies()[name]), "--quick", "--out", str(tmp_path)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 1

@@ -192,7 +192,7 @@ def test_figures_of_private_trees_are_means_over_repeats(module, tmp_path):
     key = ("2", "adult", "topdown", "1.0", "1", "1.0")
     rows = [(*key, "0", "80", "81", "2", "5", "0.1"), (*key, "1", "84", "83", "4", "9", "0.3")]
     tables.write_results([*rows, rows[0]], tmp_path / "results.txt")
-    line = (tmp_path / "results.txt").read_text().splitlines()[-1]
+    line = (tmp_path / "results.txt").read_text("utf-8").splitlines()[-1]
     shown = "topdown 1 1 1 2 82.00 (80.00- 84.00) 82.00 3.0 7.0 0.20"
     assert " ".join(line.split()) == shown
 

@@ -110,7 +110,8 @@ def test_toml_says_the_same(tmp_path):
     file = tmp_path / "noise.toml"
     file.write_text(
         'frozen = ["job"]\nbudget = 2\n[radius]\nage = 2\nincome = 0.5\n'
-        '[direction]\nage = "up"\n[bounds]\nincome = [0, 10]\n'
+        '[direction]\nage = "up"\n[bounds]\nincome = [0, 10]\n',
+        "utf-8",
     )
     expected = Perturbation(
         radius={"age": 2, "income": 0.5},
@@ -121,7 +122,7 @@ def test_toml_says_the_same(tmp_path):
     )
     assert Perturbation.from_toml(file) == expected
     assert Perturbation.from_dict(expected.to_dict()) == expected
-    file.write_text("confidence = 0.85\n[certainty]\nage = 0.9\n")
+    file.write_text("confidence = 0.85\n[certainty]\nage = 0.9\n", "utf-8")
     assert Perturbation.from_toml(file) == Perturbation.from_certainty({"age": 0.9}, 0.85)
 
 
@@ -140,7 +141,7 @@ def test_toml_says_the_same(tmp_path):
 )
 def test_wrong_toml_is_refused(tmp_path, text, message):
     file = tmp_path / "noise.toml"
-    file.write_text(text)
+    file.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=message):
         Perturbation.from_toml(file)
 

@@ -39,8 +39,8 @@ def test_the_file_holds_salted_hashes_alone(tmp_path):
     hashes = []
     for _ in range(2):
         write_fingerprints(path, ROWS, LABELS)
-        hashes.append(json.loads(path.read_text())["rows"])
-    assert "Ulm" not in path.read_text()
+        hashes.append(json.loads(path.read_text("utf-8"))["rows"])
+    assert "Ulm" not in path.read_text("utf-8")
     assert not set(hashes[0]) & set(hashes[1])
     assert hashes[0] == sorted(hashes[0])
 
@@ -62,7 +62,7 @@ def test_the_file_lies_beside_that_of_the_tree():
 )
 def test_other_files_are_refused(tmp_path, text):
     path = tmp_path / "a.rows.json"
-    path.write_text(text)
+    path.write_text(text, "utf-8")
     with pytest.raises(TreeFileError, match=r"a.rows.json: not a file of fingerprints"):
         read_fingerprints(path)
 

@@ -104,6 +104,7 @@ def write_text_atomically(
         raise type(error)(error.errno, what, str(path)) from None
     finally:
         with contextlib.suppress(OSError):
+            beside.chmod(0o600)  # Windows removes no file that is read-only, as the old one may be
             beside.unlink()
     sync_folder(target.parent)
 

@@ -209,6 +209,8 @@ def check_unique(names: Sequence[str]) -> None:
 
 def check_form(X: Any) -> None:
     """Refuse forms of data that others would misread, or refuse without saying what to do."""
+    if is_read(X):  # its columns are arrays, not names
+        return
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, whose rows are not loaded: pass X.collect().")
     if hasattr(X, "toarray"):

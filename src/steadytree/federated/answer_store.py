@@ -102,7 +102,7 @@ class AnswerStore:
 
 
 def _lock_alone(path: Path) -> int:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     if sys.platform != "win32":
         import fcntl
 

@@ -177,7 +177,8 @@ def _write_private(path: Path, key: Any, kind: str = "PKCS8", secret: bytes | No
     private = getattr(form.PrivateFormat, kind)
     how = form.NoEncryption() if secret is None else form.BestAvailableEncryption(secret)
     content = key.private_bytes(form.Encoding.PEM, private, how)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
 

@@ -398,3 +398,7 @@ def _check_description(scorecard: Scorecard) -> None:
         raise ValueError("Scorecard: profile must hold a count for each band and class.")
     if not all(np.isfinite(counts).all() and (counts >= 0).all() for counts in profile):
         raise ValueError("Scorecard: profile must hold finite counts, none below 0.")
+    # each row is in one band of each variable
+    rows = np.array([counts.sum(axis=0) for counts in profile])
+    if not (rows.sum() > 0 and np.allclose(rows, rows[0], rtol=1e-6)):
+        raise ValueError("Scorecard: profile must count the same rows for each variable.")

@@ -24,7 +24,8 @@ def has_ended(number):
     """Whether a process is no more; one that nobody has asked for its exit code counts as ended."""
     try:
         return (
-            pathlib.Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+            pathlib.Path(f"/proc/{number}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+            in "ZX"
         )
     except OSError:
         return True

@@ -95,13 +95,13 @@ def check_no_row_in_any_log_or_message(folder):
     """No cell of a row in anything that was written down outside the holder's own data."""
     cells = set()
     for name in NAMES:
-        for line in (folder / f"{name}.csv").read_text().split()[1:]:
+        for line in (folder / f"{name}.csv").read_text("utf-8").split()[1:]:
             cells |= {cell for cell in line.split(",")[:2] if len(cell) > 4}
     written = [*folder.glob("*.log"), *folder.glob("logs/*.log"), *folder.glob("*.json")]
     written += folder.glob("*.answers/*.answer")
     assert len(written) > 8
     for path in written:
-        text = path.read_text(errors="replace")
+        text = path.read_text(errors="replace", encoding="utf-8")
         if path.name.endswith(".study.json"):  # seconds have three decimals too
             text = json.dumps({**json.loads(text), "seconds": []})
         words = set(text.replace(",", " ").split())
@@ -113,13 +113,17 @@ def test_three_hospitals_over_flower_grow_the_tree_of_one_process(site):
         site.serve(name)
         site.join(name)
     process = site.coordinate()
-    hospitals.wait_until(lambda: "waiting for" in pathlib.Path("coordinate.log").read_text(), 600)
+    hospitals.wait_until(
+        lambda: "waiting for" in pathlib.Path("coordinate.log").read_text("utf-8"), 600
+    )
     try_unregistered_key(site)
-    assert process.wait(1200) == 0, pathlib.Path("coordinate.log").read_text()
-    joined = re.findall(r"Activated node_id=(\d+)", pathlib.Path("logs/superlink.log").read_text())
+    assert process.wait(1200) == 0, pathlib.Path("coordinate.log").read_text("utf-8")
+    joined = re.findall(
+        r"Activated node_id=(\d+)", pathlib.Path("logs/superlink.log").read_text("utf-8")
+    )
     assert len(set(joined)) == len(NAMES)  # the proxy let no call of the stranger through
     assert (load("tree.json"), site.spent()) == in_process()
-    facts = json.loads(pathlib.Path("tree.json.study.json").read_text())
+    facts = json.loads(pathlib.Path("tree.json.study.json").read_text("utf-8"))
     assert facts["rounds"] == len(facts["seconds"]) == 4
     assert 1_000 < facts["bytes_out"] < 10_000
     assert facts["gone"] == []
@@ -167,15 +171,15 @@ def test_a_holder_and_the_coordinator_are_killed_and_nothing_is_lost(site):
     first = site.coordinate()
     checkpoint = pathlib.Path("hospitals.checkpoint.json")
     hospitals.wait_until(lambda: checkpoint.exists() or first.poll() is not None, 1200)
-    assert first.poll() is None, pathlib.Path("coordinate.log").read_text()
+    assert first.poll() is None, pathlib.Path("coordinate.log").read_text("utf-8")
     os.kill(first.pid, signal.SIGKILL)
     first.wait(hospitals.PATIENCE)
     second = site.coordinate()
     assert doomed.wait(1200) == -signal.SIGKILL  # in the middle of round 1, after it had paid
     site.serve(drawer)
-    assert second.wait(1200) == 0, pathlib.Path("coordinate.log").read_text()
+    assert second.wait(1200) == 0, pathlib.Path("coordinate.log").read_text("utf-8")
     assert (load("tree.json"), site.spent()) == in_process()
-    facts = json.loads(pathlib.Path("tree.json.study.json").read_text())
+    facts = json.loads(pathlib.Path("tree.json.study.json").read_text("utf-8"))
     assert facts["resumed"] == 1
     check_no_row_in_any_log_or_message(site.folder)
 
@@ -197,14 +201,16 @@ cli.main()
 @pytest.mark.heavy  # waits for a deadline that must leave room for quick holders
 def test_a_holder_past_the_deadline_is_left_behind_and_pays_once(site):
     plan = pathlib.Path("plan.toml")
-    plan.write_text(plan.read_text().replace("deadline = 600", "deadline = 300\nminimum = 2"))
+    plan.write_text(
+        plan.read_text("utf-8").replace("deadline = 600", "deadline = 300\nminimum = 2"), "utf-8"
+    )
     site.serve("north")
     site.serve("south")
     site.serve("east", ("-c", SLOW))
     for name in NAMES:
         site.join(name)
-    assert site.coordinate().wait(1200) == 0, pathlib.Path("coordinate.log").read_text()
-    facts = json.loads(pathlib.Path("tree.json.study.json").read_text())
+    assert site.coordinate().wait(1200) == 0, pathlib.Path("coordinate.log").read_text("utf-8")
+    facts = json.loads(pathlib.Path("tree.json.study.json").read_text("utf-8"))
     assert facts["gone"] == ["east"]
     *quick, before = site.spent()
     assert quick == pytest.approx([2.0, 2.0])
@@ -229,5 +235,5 @@ def test_from_outside_nobody_registers_nodes_or_starts_runs(site):
             assert connection.getresponse().status == 403
             connection.close()
         assert set(link.register()) == set(NAMES)  # from inside
-    log = pathlib.Path("logs/superlink.log").read_text()
+    log = pathlib.Path("logs/superlink.log").read_text("utf-8")
     assert log.count("/v1/control/") == log.count("/v1/control/register-node")

@@ -186,3 +186,15 @@ def test_the_module_needs_nothing_but_python(tmp_path):
         env={"PYTHONIOENCODING": "utf-8"},
     )
     assert done.stdout.strip() == awkward().predict(np.array([[1, "it's"]], object))[0]
+
+
+@pytest.mark.parametrize(("depth", "n_leaves", "fits"), [
+    (64, 2_000, True), (65, 66, False), (64, 2_001, False), (1, 2, True),
+])  # fmt: skip
+def test_what_is_written_as_text_can_be_read(depth, n_leaves, fits):
+    tree = SimpleNamespace(depth=depth, n_leaves=n_leaves)
+    if fits:
+        source.check_size(tree, "source")
+    else:
+        with pytest.raises(ValueError, match="at most 64 levels and 2,000 leaves"):
+            source.check_size(tree, "source")

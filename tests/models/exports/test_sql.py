@@ -239,3 +239,17 @@ def test_a_tree_too_deep_for_the_parser_is_refused():
     assert text.count("CASE") == 16
     assert check.n_leaves == 16
     assert check.by.startswith("SQLite 3.")
+
+
+@pytest.mark.parametrize("below", [True, False])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_whole_numbers_that_databases_compare_otherwise_are_refused(sign, below):
+    at = sign * (2.0**53 - 1 if below else 2.0**53)
+    space = FeatureSpace((Column("id", "integer", -(2.0**60), 2.0**60, missing=True),))
+    shape = [0, -1, -1], [at, np.nan, np.nan], [1, -1, -1], [2, -1, -1]
+    tree = Tree(space, ["no", "yes"], *shape, [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
+    if below:
+        assert str(int(at)) in tree_to_sql(tree)[0]
+    else:
+        with pytest.raises(ValueError, match=r"thresholds of 2\*\*53 or more"):
+            tree_to_sql(tree)

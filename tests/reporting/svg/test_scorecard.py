@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -163,6 +164,27 @@ def test_every_group_of_categories_can_be_read_whole():
     assert "any other" in texts
 
 
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize(("points", "slope"), [(1, 0.9), (11, 0.11), (130, 0.009)])
+def test_totals_risks_and_intervals_stay_clear_of_each_other(points, slope, narrow):
+    ends, bands = [k / 10 for k in range(1, 10)], [k * points for k in range(10)]
+    pairs = number_conditions(0, ends, bands, 0)
+    conditions, given = zip(*pairs, strict=True)
+    card = Scorecard(SPACE, ["no", "yes"], conditions, given, 0, slope, -8.0)
+    rows = np.random.default_rng(0).random((5_000, 1))
+    table = RiskTable.of(card, card.score(rows), np.arange(5_000) // 4_900)
+    svg = plot_scorecard(replace(card, risk_table=table), narrow=narrow)
+    lines = {}
+    for node in ElementTree.fromstring(str(svg)).iter():
+        if node.tag.endswith("text") and "small" in node.get("class", ""):
+            wide = text_width(node.text, 12.5, "points" in node.get("class"))
+            ends = float(node.get("x")) - wide, float(node.get("x"))
+            lines.setdefault(node.get("y"), []).append(ends)
+    assert "< 0.1 " in str(svg).replace("&lt;", "<")
+    for ends in lines.values():
+        assert all(two[0] >= one[1] + 3 for one, two in pairwise(sorted(ends)))
+
+
 def test_long_points_stay_clear_of_those_before_them():
     card = Scorecard(SPACE, ["a", "b", "c"], [], [], [12345, 0, -54321], 1e-3, 0.0)
     nodes = ElementTree.fromstring(plot(card).svg).iter()
@@ -186,8 +208,8 @@ def test_command_fits_prints_saves_and_scores(run, tmp_path):
     code, printed, _ = run(data, *fit)
     assert code == 0
     assert "  ≥ 0." in printed
-    assert (tmp_path / "d.svg").read_text().startswith("<svg")
-    assert (tmp_path / "d.html").read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "d.svg").read_text("utf-8").startswith("<svg")
+    assert (tmp_path / "d.html").read_text("utf-8").startswith("<!DOCTYPE html>")
     out = tmp_path / "scores.csv"
     assert run(data, "--card", card, "--out", out)[0] == 0
     scored = pd.read_csv(out)
@@ -221,7 +243,7 @@ def test_a_saved_card_is_shown_as_it_was_before(tmp_path, n_classes):
 def test_a_card_file_without_risks_loads(tmp_path):
     path = tmp_path / "a.card.json"
     save(CARD, path)
-    assert "risks" not in json.loads(path.read_text())["card"]
+    assert "risks" not in json.loads(path.read_text("utf-8"))["card"]
     assert load(path).risk_table is None
     assert "observed" not in str(plot(load(path)))
 
@@ -255,7 +277,7 @@ def test_command_shows_a_saved_card_as_it_was_fitted(run, tmp_path):
         svg, html = tmp_path / f"{name}.svg", tmp_path / f"{name}.html"
         code, printed, _ = run(data, *arguments, "--sheet", svg, "--sheet", html)
         assert code == 0
-        return printed, svg.read_text(), html.read_text()
+        return printed, svg.read_text("utf-8"), html.read_text("utf-8")
 
     fitted = shown("one", "--target", "y", "--noise", "0", "--save", card)
     loaded = shown("two", "--card", card, "--out", tmp_path / "o.csv")
