@@ -1,4 +1,4 @@
-"""Explain: one row, its path, its probability, and the least changes that turn the decision."""
+"""Explain: one row, its path, its probability, and the smallest changes of the prediction."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Change:
-    """A least change of some columns that turns the decision."""
+    """A smallest change of some columns that changes the prediction."""
 
     size: float
     decision: Any
@@ -112,7 +112,7 @@ class Explanation:
         if np.isinf(self.inside):
             return "No allowed change leads to another leaf."
         near = self._nearest()
-        return f"The least change into another leaf has size {self.inside:.4g}{near}."
+        return f"The smallest change into another leaf has size {self.inside:.4g}{near}."
 
     def _nearest(self) -> str:
         shares = [one.margin_share for one in self.path if one.margin_share is not None]
@@ -140,7 +140,7 @@ class Explanation:
         if not self.changes:
             lines.append("No allowed change changes the prediction.")
         for k, change in enumerate(self.changes):
-            head = "Least change that turns it" if k == 0 else "or alone"
+            head = "Smallest change of the prediction" if k == 0 else "or alone"
             lines.append(f"  {head}: {one_line(change)}")
         lines += [self._previous_text()] if self.previous is not None else []
         return "\n".join(lines)
@@ -164,10 +164,9 @@ def explain(
     perturbation: Perturbation | None = None,
     previous: Any = None,
 ) -> Explanation:
-    """Why a model decides as it does on one row, and what least change would turn the decision.
+    """Explain the prediction for one row, with the smallest changes that would change it.
 
-    The changes are exact: the model does decide otherwise at the end of each, and no smaller
-    allowed change turns the decision.
+    The changes are exact: each changes the prediction, and no smaller allowed change does.
 
     Parameters
     ----------

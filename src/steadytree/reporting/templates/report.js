@@ -318,7 +318,7 @@ function show(x) {
     element("span", ` (it is ${shown(one.column, x[one.column])})`, item, "quiet");
   }
   element("p", cases.model.kind === "card" ? `Its total is ${found.inside} points away from another decision.`
-    : found.inside < Infinity ? `The least change into another leaf has size ${+found.inside.toPrecision(4)}.`
+    : found.inside < Infinity ? `The smallest change into another leaf has size ${+found.inside.toPrecision(4)}.`
     : "No allowed change leads to another leaf.", box);
   element("p", found.changes.length ? "Smallest changes that change the prediction; each line is enough by itself:"
     : "No allowed change changes the prediction.", box);
