@@ -181,6 +181,16 @@ def test_a_band_without_rows_changes_nothing():
     assert found.by_chance == pytest.approx(-2 * math.log(0.01) * (1 / 100 + 1 / 100))
 
 
+@pytest.mark.parametrize(
+    ("psi", "by_chance"), [(0.09, 0.01), (0.11, 0.2), (0.25, 0.2), (0.3, 0.01)]
+)
+def test_an_index_that_chance_explains_exceeds_no_limit(psi, by_chance):
+    score = Stability("the score", psi, by_chance, ("any",), (1.0,), (1.0,))
+    variable = Stability("age", psi, by_chance, ("any",), (1.0,), (1.0,))
+    found = Drift(9, score, (variable,)).exceeded(max_psi=0.1)
+    assert len(found) == (2 if psi > 0.1 and psi > by_chance else 0)
+
+
 @pytest.mark.parametrize("z", [2.4, 2.6, 5.0])
 @pytest.mark.parametrize("observed", [85, 89, 91, 100, 109, 111, 130])
 def test_a_miss_is_a_share_of_the_expected_events_in_either_direction(observed, z):
