@@ -17,6 +17,7 @@ from steadytree.models.boxes import exact_thresholds
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
+from steadytree.models.variable import Variable
 from steadytree.reporting.formatting import (
     label_text,
     number_text,
@@ -41,14 +42,14 @@ STATED = "Size is that of the stated perturbation."
 
 @dataclass(frozen=True)
 class Stage:
-    """One split on the path of a row, or one condition of a risk score."""
+    """One split on the path of a row, or its band in one variable of a risk score."""
 
     text: str
-    holds: bool
+    holds: bool  # of a band always
     value: str  # of the row
-    margin: float | None  # distance of the value to the threshold; None where there is none
+    margin: float | None  # distance of the value to the nearest threshold; None where there is none
     margin_share: float | None  # the same as a share of the column's range
-    points: int | None = None  # of a risk score's condition, for the predicted class or the second
+    points: int | None = None  # of a risk score's band, for the predicted class or the second
 
 
 @dataclass(frozen=True)
@@ -133,9 +134,10 @@ class Explanation:
     def __str__(self) -> str:
         lines = [f"{label_text(self.decision)}. {self._probability_text()}"]
         for one in self.path:
-            points = "" if one.points is None or not one.holds else f", {one.points:+d}"
-            answer = "yes" if one.holds else "no"
-            lines.append(f"  {one.text}? {answer}{points} (it is {one.value})")
+            answer = "? yes" if one.holds else "? no"
+            if one.points is not None:
+                answer = f", {one.points:+d}" if one.points else ", 0"
+            lines.append(f"  {one.text}{answer} (it is {one.value})")
         lines.append(self._inside_text())
         if not self.changes:
             lines.append("No allowed change changes the prediction.")
@@ -209,7 +211,7 @@ def explain(
     x = least.rows[0]
     probability, interval, n_rows = _probability(fitted, x, int(least.answer[0]))
     if isinstance(fitted, Scorecard):
-        kind, path, inside = "card", _conditions(fitted, x), _lead(fitted, x)
+        kind, path, inside = "card", _bands(fitted, x), _lead(fitted, x)
     else:
         kind, path = "tree", _splits(fitted, x)
         inside = _to_leave(fitted, table, perturbation)
@@ -331,16 +333,20 @@ def _splits(tree: Tree, x: NDArray[np.float64]) -> list[Stage]:
     return found
 
 
-def _conditions(card: Scorecard, x: NDArray[np.float64]) -> list[Stage]:
-    held, found = card.holds_encoded(x[None])[0], []
-    own = 0 if card.is_binary else int(card.answer_encoded(x[None])[0])
-    for k, condition in enumerate(card.conditions):
-        j, at, points = condition.feature, condition.threshold, int(card.points[k, own])
-        # where no row was missing, nothing is asked about that, unless this one is
-        if condition.sort != "missing" or held[k] or card.space[j].missing:
-            text = one_line(card.texts()[k])
-            found.append(_stage(text, bool(held[k]), card.space, j, x[j], at, points))
+def _bands(card: Scorecard, x: NDArray[np.float64]) -> list[Stage]:
+    own, found = 0 if card.is_binary else int(card.answer_encoded(x[None])[0]), []
+    for variable in card.variables:
+        j, known = variable.feature, variable.thresholds
+        band = int(variable.band_of(x[j : j + 1])[0])
+        at = float(known[np.argmin(np.abs(known - x[j]))]) if len(known) else np.nan
+        text, points = band_texts(variable)[band], int(variable.bands[band].points[own])
+        found.append(_stage(text, True, card.space, j, x[j], at, points))
     return found
+
+
+def band_texts(variable: Variable) -> list[str]:
+    """The bands of a variable as explanations name them."""
+    return [one_line(f"{variable.name}: {text}") for text in variable.texts()]
 
 
 def _stage(
