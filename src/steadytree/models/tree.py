@@ -165,12 +165,13 @@ class Tree(ByKey, Shown):
         """As `apply`, for rows as `FeatureSpace.encode` returns them."""
         nodes = (self.feature, self.threshold, self.left, self.right, self.missing_left)
         form = (self.space.categorical, self.subset, self.single_precision)
+        leaves = np.empty(len(values), np.int64)
 
-        def find(first: int, last: int) -> Any:
-            return find_leaves(values[first:last], *nodes, *form)
+        def find(first: int, last: int) -> None:
+            find_leaves(values[first:last], *nodes, *form, leaves[first:last])
 
-        found = in_threads(find, len(values), len(values) * self.depth)
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        in_threads(find, len(values), len(values) * self.depth)
+        return leaves
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of the leaf each row falls in, in order of `classes`."""
