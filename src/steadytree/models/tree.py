@@ -87,8 +87,10 @@ class Tree(ByKey, Shown):
     def __post_init__(self) -> None:
         if not isinstance(self.note, str):
             raise TypeError(f"note must be text, got {type(self.note).__name__}.")
-        object.__setattr__(self, "space", self.space.bare())
-        if self.bins is not None and self.bins.space.bare() != self.space:
+        given = self.space
+        object.__setattr__(self, "space", given.bare())
+        kept = None if self.bins is None else self.bins.space
+        if kept is not None and kept is not given and kept.bare() != self.space:
             object.__setattr__(self, "bins", None)  # of other columns
         n_nodes = len(self.feature)
         width = max(len(column.categories) for column in self.space)

@@ -278,7 +278,8 @@ def fill_splits(
             bin_index = order[start + position]
             if occupied[start + bin_index]:
                 if not is_text and size > 0:
-                    total = put_split(splits, total, size - 1, previous, bin_index - 1, zero, n_sides)
+                    ends = previous, bin_index - one
+                    total = put_split(splits, total, size - one, *ends, zero, n_sides)
                 previous = bin_index
                 size += 1
             merged_bin[start + bin_index] = size - 1 if size > 0 else 0

@@ -95,8 +95,9 @@ def score_thresholds(counts, totals, sum_both, splits, score, min_leaf, below, s
 
 @kernel
 def add_bins(counts, n_bins, totals):
-    """Add the first bins (n_bins, n_classes) to totals (n_classes,)."""
+    """Fill totals (n_classes,) with the sum of the first bins of counts."""
     for class_ in range(counts.shape[1]):
+        totals[class_] = 0.0
         for bin_ in range(n_bins):
             totals[class_] += counts[bin_, class_]
 
@@ -119,8 +120,6 @@ def fill_scores(counts, table, score, min_leaf, scores, sums):
     split_by_value = table.by_value
     totals, below = sums[0], sums[1]
     sum_both = 0.0
-    for class_ in range(n_classes):
-        totals[class_] = 0.0
     add_bins(counts, table.bin_offsets[1], totals)  # any feature's bins hold all rows
     for class_ in range(n_classes):
         sum_both = add_class(sum_both, totals[class_], score)
