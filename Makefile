@@ -11,7 +11,7 @@ PYTHON ?= $(call FIRST_OF,$(CANDIDATES))
 # The oldest wheels exist for 3.11 and 3.12 only.
 OLDEST_PYTHON ?= $(call FIRST_OF,python3.11 python3.12 $(PYTHON))
 # Logic that no version of a dependency changes: once a run is enough.
-SAME_WITH_OLDEST := robustness distance metrics stability/test_removal stability/test_retrain stability/test_approach stability/test_neighbours stability/test_published stability/test_optimism privacy/test_topdown privacy/test_utility privacy/test_published privacy/test_tree_mechanism privacy/test_audit federated privacy/test_ledger comparison reporting/sections
+SAME_WITH_OLDEST := robustness distance metrics stability/test_removal stability/test_retrain stability/test_approach stability/test_neighbours stability/test_published stability/test_optimism privacy/test_topdown privacy/test_utility privacy/test_published privacy/test_tree_mechanism privacy/test_audit federated privacy/test_ledger comparison
 # Help, tables and pages are worded and laid out by dependencies as well.
 OTHER_WITH_OLDEST := help commands pages
 OPTIONAL := data or slow or heavy or federated or browser or interop

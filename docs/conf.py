@@ -1,7 +1,7 @@
 import importlib.metadata
 from pathlib import Path
 
-from steadytree.reporting.claims import ClaimList
+from steadytree.reporting.study import ClaimList
 
 project = "steadytree"
 author = "the steadytree developers"

@@ -1,9 +1,12 @@
 """The table "to change X, read Y" of the documentation is true of the source."""
 
+import importlib.util
 import pathlib
 import re
 import subprocess
 import sys
+
+import pytest
 
 PROJECT = pathlib.Path(__file__).parents[1]
 ROOT = PROJECT / "src/steadytree"
@@ -64,3 +67,44 @@ def test_every_module_has_its_test_or_a_reason():
             without.add(".".join(module.with_suffix("").parts))
     assert without == set(reasons)
     assert all(reason.strip() for reason in reasons.values())
+
+
+# ---- figures of the house ----
+def house():
+    spec = importlib.util.spec_from_file_location("house", PROJECT / "tools/house.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows_of(text):
+    """Numbers of each row of a table of the house, by the row's name."""
+    lines = [line.split() for line in text.partition("\n\n")[0].splitlines()]
+    return {name: [int(n.replace(",", "")) for n in numbers] for name, *numbers in lines[1:]}
+
+
+def test_figures_of_the_house_are_those_of_the_source():
+    """The page is at most 2 % (or 30 lines, or one module) behind; all packages are in it."""
+    now, shown = house().render(), (PROJECT / "docs/house.txt").read_text("utf-8")
+    assert now.splitlines()[0] == shown.splitlines()[0]
+    assert list(rows_of(now)) == list(rows_of(shown))
+    for name, found in rows_of(now).items():
+        (n_modules, *sizes), (n_shown, *listed) = found, rows_of(shown)[name]
+        message = f"{name}: run python tools/house.py --out docs/house.txt"
+        assert abs(n_modules - n_shown) <= max(1, 0.02 * n_modules), message
+        assert sizes == pytest.approx(listed, rel=0.02, abs=30), message
+    assert "literalinclude:: house.txt" in PAGE.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ('"""One."""\n\nx = 1  # two\n# three\n', (1, 1, 1, 1)),
+        ('def f():\n    """One\n\n    two."""\n    return """a\nb"""\n', (3, 3, 0, 0)),
+        ("x = [\n    1,  # one\n\n    # two\n    2,\n]\n", (4, 0, 1, 1)),
+        ("", (0, 0, 0, 0)),
+    ],
+)
+def test_lines_are_counted_by_kind(text, sizes):
+    tool = house()
+    assert tuple(tool.count_lines(text)[kind] for kind in tool.KINDS) == sizes

@@ -172,5 +172,5 @@ def test_lazy_frames_and_repeated_columns_are_refused_in_plain_words(learner, ro
         fitted.predict(lazy)
     twice = pd.concat([X, X[["age"]]], axis=1)
     for use in (lambda: clone(learner).fit(twice, y), lambda: fitted.predict(twice)):
-        with pytest.raises(ValueError, match="'age' stand more than once: rename or drop them"):
+        with pytest.raises(ValueError, match="'age' appear more than once: rename or drop them"):
             use()

@@ -48,7 +48,7 @@ def test_every_public_name_is_there():
     [("from_sklearn", "use as_tree."), ("card_to_sql", r"use Scorecard\.to_sql\(\)\.")],
 )
 def test_a_name_that_is_gone_says_what_to_use_instead(name, instead):
-    with pytest.raises(AttributeError, match=rf"^steadytree\.{name} is gone: {instead}$"):
+    with pytest.raises(AttributeError, match=rf"^steadytree\.{name} was removed: {instead}$"):
         getattr(steadytree, name)
     assert not hasattr(steadytree, "no_such_name")
 

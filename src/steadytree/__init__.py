@@ -12,9 +12,7 @@ from steadytree._base.optional import install_finder
 
 
 def _render(thing):
-    from steadytree.reporting.interactive.notebook import (
-        render,  # loaded when a notebook first shows a result
-    )
+    from steadytree.reporting.plot import render  # loaded when a notebook first shows a result
 
     return render(thing)
 
@@ -47,7 +45,7 @@ def __getattr__(name):
 
         return version(__name__)
     if name in _REPLACED and name not in __all__:
-        raise AttributeError(f"{__name__}.{name} is gone: use {_REPLACED[name]}.", name=name)
+        raise AttributeError(f"{__name__}.{name} was removed: use {_REPLACED[name]}.", name=name)
     return _load(name)
 
 

@@ -140,7 +140,7 @@ BAD_DATA = {
     "constant": ("a,b c,y\n" + "1,7,u\n2,7,v\n" * 9, "'b c' has one value only.*--drop 'b c'"),
     "two constants": ("a,b,c,y\n" + "1,7,x,u\n2,7,x,v\n" * 9, "'b', 'c' have.*--drop b --drop c"),
     "infinite": ("a,b,y\n" + "1,inf,u\n2,3,v\n" * 9, "'b' has infinite values"),
-    "names twice": ("a,a,y\n1,2,u\n", "'a' stand more than once"),
+    "names twice": ("a,a,y\n1,2,u\n", "'a' appear more than once"),
     "unlabelled": ("a,y\n1,u\n2,\n3,v\n", "target 'y' is missing in 1 of 3 rows.*row 2"),
     "no target": ("a,outcom\n1,u\n2,v\n", "no column 'y' for the target: it has 'a', 'outcom'"),
     "ragged": ("a,y\n1,u\n2\n", "row 2 has 1 field"),

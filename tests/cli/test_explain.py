@@ -44,7 +44,7 @@ def test_previous_model_and_frozen_columns(run, files, tmp_path):
     (tmp_path / "noise.toml").write_text('frozen = ["age"]\nstep_cost = 1.0\n', "utf-8")
     code, out, _ = run(*files, "--row", 3, "--noise", "noise.toml", "--previous", files[0])
     assert code == 0
-    assert "No allowed change turns the decision." in out
+    assert "No allowed change changes the prediction." in out
     assert "The previous model decided well (96 %): the same." in out
 
 

@@ -91,7 +91,7 @@ def test_one_file_gives_a_steady_tree(run, tmp_path):
     ("arguments", "message"),
     [
         (["nowhere", "--target", "outcome"], "there is no file or folder 'nowhere'"),
-        (["rows", "--target", "result"], "target 'result' is no column of the files"),
+        (["rows", "--target", "result"], "target 'result' is not a column of the files"),
         (["rows", "--target", "outcome", "--cache", "rows"], "holds other files"),
         (["rows", "--target", "outcome", "--out", "no/such/x.json"], "no/such"),
         (["rows"], "--target"),

@@ -146,7 +146,7 @@ def test_a_fit_is_charged_shown_and_refused(run, data, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["schema", "patients.csv", "--target", "nobody"], "is no column"),
+        (["schema", "patients.csv", "--target", "nobody"], "is not a column"),
         (["ledger", "none.ledger", "--budget", "1"], "no such ledger"),
         (["schema", "absent.csv", "--target", "y"], "absent.csv"),
     ],
@@ -229,7 +229,7 @@ def test_a_simulation_of_public_rows(run, data, tmp_path):
     ("more", "message"),
     [
         (("--public-data", "patients.csv"), "belong together"),
-        (("--public-data", "patients.csv", "--target", "nobody"), "is no column"),
+        (("--public-data", "patients.csv", "--target", "nobody"), "is not a column"),
         (("--epsilon", 0), "epsilon must be"),
         (("--out", "nowhere/curve.png"), "make its folder first"),
     ],

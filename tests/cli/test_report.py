@@ -327,7 +327,7 @@ def test_studies_are_listed_and_found(run, tmp_path):
     assert code == 0
     assert set(json.loads(out)) >= {"average_sensitivity", "separation", "tree_distance"}
     refused(run("reproduce", "separaton"), "did you mean 'separation'")
-    refused(run("reproduce", "separation", "--data", "none"), "is no folder")
+    refused(run("reproduce", "separation", "--data", "none"), "is not a folder")
 
 
 def test_text_among_numbers_is_noticed_when_a_tree_is_fitted(run, tmp_path):

@@ -55,7 +55,9 @@ def summarise_columns(X):
     return tuple(np.array([row[k] for row in rows], dtype=types[k]) for k in range(5))
 
 
-def fill_bins(X, thresholds, ends, below, cell_ends, low, scale, n_categories, binned, start, end):
+def fill_bins(
+    X, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
+):
     for j in range(X.shape[1]):
         own = thresholds[ends[j] : ends[j + 1] - 1]
         for i, x in enumerate(X[start:end, j], start):

@@ -119,9 +119,9 @@ def test_no_two_even_thresholds_share_a_cell():
     n_thresholds = 100
     for low in (-7.0, 0.0, 5.0, 1e6):
         thresholds = np.linspace(low, low + 1, n_thresholds)
-        _, _, below, cell_ends, *_ = even_cells(thresholds, np.array([0, n_thresholds]))
+        _, _, below, cell_ends, *_, most = even_cells(thresholds, np.array([0, n_thresholds]))
         assert cell_ends.tolist() == [0, 2 * n_thresholds + 2]  # two a threshold, and the ends
-        assert np.diff(below).max() == 1
+        assert most.tolist() == [np.diff(below.astype(int)).max()] == [1]
         assert below[-1] == n_thresholds
 
 
@@ -192,12 +192,28 @@ def test_the_cells_of_a_column_hold_its_thresholds_whatever_columns_stand_beside
     rng = np.random.default_rng(1)
     several = list(hard_thresholds(rng))
     offsets = np.cumsum([0, *map(len, several)])
-    *_, below, cell_ends, low, scale = even_cells(np.concatenate(several), offsets)
+    *_, below, cell_ends, low, scale, most = even_cells(np.concatenate(several), offsets)
     for j, own in enumerate(several):
         alone = even_cells(own, np.array([0, len(own)]))
         np.testing.assert_array_equal(below[cell_ends[j] : cell_ends[j + 1]], alone[2])
-        assert below[cell_ends[j + 1] - 1] == len(own)
-        assert (low[j], scale[j]) == (alone[4][0], alone[5][0])
+        assert below[cell_ends[j + 1] - 1] == len(own) + 1 - most[j]
+        assert (low[j], scale[j], most[j]) == (alone[4][0], alone[5][0], alone[6][0])
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_columns_side_by_side_have_the_bins_that_a_search_finds(kind):
+    rng = np.random.default_rng(2)
+    several = [*hard_thresholds(rng), *hard_thresholds(rng)]
+    offsets = np.cumsum([0, *map(len, several)])
+    every = np.concatenate(several)
+    values = rng.choice([*every, *np.nextafter(every, np.inf), np.nan, np.inf, -np.inf], (900, 18))
+    values[:300] = rng.normal(size=(300, 18))
+    sizes = np.zeros(len(several), np.int64)
+    binned = encode_bins(values, every, offsets, sizes, np.zeros((18, 900), kind))
+    for own, column, bins in zip(several, values.T, binned, strict=True):
+        missing = np.isnan(column)
+        np.testing.assert_array_equal(bins[missing], len(own) + 1)
+        np.testing.assert_array_equal(bins[~missing], np.searchsorted(own, column[~missing]))
 
 
 def test_more_rows_than_a_block_are_binned():

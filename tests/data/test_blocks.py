@@ -271,14 +271,16 @@ def test_paths_that_are_no_data_are_refused(tmp_path):
         fit(tmp_path / "a.csv", "b")
     for name in ("a.parquet", "a.arrow"):
         (tmp_path / name).write_bytes(b"no such thing")
-        with pytest.raises(ValueError, match="is no Parquet or Arrow file, or is damaged"):
+        with pytest.raises(ValueError, match="is not a Parquet or Arrow file, or is damaged"):
             fit(tmp_path / name, "b")
 
 
 def test_columns_that_are_not_there_are_refused(tmp_path):
     folder = write(tmp_path / "rows", *rows())
     fit = StableTreeClassifier().fit_files
-    with pytest.raises(ValueError, match="target 'outcome' is no column of the files: they have"):
+    with pytest.raises(
+        ValueError, match="target 'outcome' is not a column of the files: they have"
+    ):
         fit(folder, "outcome")
     with pytest.raises(ValueError, match="columns names 'age', but the files have"):
         fit(folder, "label", columns=["age"])

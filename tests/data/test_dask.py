@@ -217,7 +217,7 @@ def test_what_needs_all_rows_is_refused():
         StableTreeClassifier().fit(*data, sample_weight=np.ones(10))
     with pytest.raises(ValueError, match="lookahead above 1 needs the rows in memory"):
         StableTreeClassifier(lookahead=2, criterion="count").fit(*data)
-    with pytest.raises(ValueError, match="previous is gone"):
+    with pytest.raises(ValueError, match="previous was removed"):
         StableTreeClassifier(previous=object()).fit(*data)
 
 

@@ -89,7 +89,7 @@ def test_a_declared_space_looks_at_no_data():
         ([[1.0, np.inf]], ValueError, r"'x1' hold infinity"),
         ([[np.nan], [np.nan]], ValueError, "'x0' holds no value at all"),
         (pd.DataFrame({"a": [None, None]}, dtype=object), ValueError, "'a' holds no value"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "'a' stand more than once"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "'a' appear more than once"),
         (pd.DataFrame({"id": [f"p{k}" for k in range(10_000)]}), ValueError, "10,000 categories"),
         (pd.DataFrame({"d": pd.to_datetime(["2020-01-01"])}), TypeError, "'d' holds Datetime"),
         ([[1j]], ValueError, "Complex data"),
@@ -107,10 +107,10 @@ def test_bad_tables_are_refused(X, error, message):
         (("a", "numeric", 2.0, 1.0), "finite and in order"),
         (("a", "numeric", 0.0, 1.0, ("x",)), "only a categorical column"),
         (("a", "categorical"), "needs its categories"),
-        (("a", "categorical", np.nan, np.nan, ("x", "x")), "stands twice"),
-        (("a", "numeric", 0.0, 1.0, (), False, np.array([1.0, 0.5])), "finite and rise"),
-        (("a", "numeric", 0.0, 1.0, (), False, np.array([0.5, np.inf])), "finite and rise"),
-        (("a", "numeric", 0.0, 1.0, (), False, np.array([np.nan])), "finite and rise"),
+        (("a", "categorical", np.nan, np.nan, ("x", "x")), "appears twice"),
+        (("a", "numeric", 0.0, 1.0, (), False, np.array([1.0, 0.5])), "finite and increasing"),
+        (("a", "numeric", 0.0, 1.0, (), False, np.array([0.5, np.inf])), "finite and increasing"),
+        (("a", "numeric", 0.0, 1.0, (), False, np.array([np.nan])), "finite and increasing"),
     ],
 )
 def test_bad_columns_are_refused(arguments, message):

@@ -123,7 +123,7 @@ def test_names_twice_in_parquet_are_named(tmp_path):
 
     table = pyarrow.table([[1.0], [2.0]], names=["a", "a"])
     parquet.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match="'a' stand more than once"):
+    with pytest.raises(ValueError, match="'a' appear more than once"):
         read_data(tmp_path / "a.parquet")
 
 
@@ -137,7 +137,7 @@ def test_columns_without_a_name_are_called_by_their_place(tmp_path):
         ("", "is empty"),
         ("\n\n", "is empty"),
         ("a,b\n", "no rows"),
-        ("a,a\n1,2\n", "'a' stand more than once"),
+        ("a,a\n1,2\n", "'a' appear more than once"),
         ("a,b\n1,2\n1,2,3\n", r"row 2 has 3 field\(s\) where the header has 2"),
         ("a,b\n1\n", r"row 1 has 1 field\(s\)"),
         ("1,2\n3,4\n", "add a first line that names the columns"),

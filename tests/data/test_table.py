@@ -31,7 +31,7 @@ MASKED = np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]])
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"a": [1, 2]}, "X is a dict, which is no table.* pandas.DataFrame"),
+        ({"a": [1, 2]}, "X is a dict, not a table.* pandas.DataFrame"),
         (MASKED, r"X is a masked array.* X.astype\(float\).filled"),
         (pd.DataFrame({"a": [b"u", b"v"]}), "column 'a': .* string or a number, got bytes"),
         (pd.DataFrame({"a": [b"u", 1]}), "column 'a': .* string or a number, got bytes"),
@@ -45,6 +45,12 @@ def test_a_form_that_would_be_misread_is_refused(data, message):
             read(data)
     with pytest.raises(TypeError):
         FeatureSpace.observe([[0.0], [1.0]]).encode(data)
+
+
+def test_columns_of_equal_values_are_not_taken_for_names():
+    read = Table.read(pd.DataFrame({"a": np.ones(40), "b": np.ones(40)}))
+    y = np.arange(40) % 2
+    assert StableTreeClassifier(2).fit(read, y).tree_.space.names == ("a", "b")
 
 
 def test_a_mask_that_hides_nothing_is_taken():

@@ -331,16 +331,16 @@ def test_moves_and_examples_are_in_text_and_picture():
     found = diff(old, new)
     assert "< ├─ yes: no 100 % (size ≤ 2 moved to “age ≤ 40”: no)" in str(found)
     assert "> └─ no: size ≤ 2 (missing: no) (moved from “age ≤ 40”: yes)" in str(found)
-    assert "They decide differently, for example, where age = 20, size = 6." in str(found)
+    assert "Predictions differ, for example, where age = 20, size = 6." in str(found)
     texts = [text for text, *_ in texts_of(found.svg)[1]]
     assert "moved from “age ≤ 40”: yes" in texts
-    assert "They decide differently, for example, where age = 20, size = 6." in texts
+    assert "Predictions differ, for example, where age = 20, size = 6." in texts
     swapped = diff(old, tree_of(("size", 2, ("age", 40, NO, YES), YES)))
     assert repr(swapped) == (
         "TreeDiff(Splits: 1 same, 1 moved; the same decisions on every possible input.)"
     )
     page = steadytree.report(new, *rows_of(new), previous=old, quick=True).html
-    assert "They decide differently, for example, where age = 20, size = 6." in page
+    assert "Predictions differ, for example, where age = 20, size = 6." in page
     assert "box moved" in page
 
 

@@ -141,5 +141,5 @@ def test_moves_that_keep_decisions_are_alike():
 
 
 def test_two_leaves_differ_everywhere():
-    assert "They decide differently on every input." in str(diff(as_tree(0), as_tree(1)))
+    assert "Predictions differ for every input." in str(diff(as_tree(0), as_tree(1)))
     assert diff(as_tree(0), as_tree((0, 0, 0))).alike

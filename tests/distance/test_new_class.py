@@ -120,7 +120,7 @@ def test_lines_on_classes_stand_above_the_legend_and_inside_the_picture(quarters
 def test_a_class_that_is_gone_and_one_that_neither_tree_knows(quarters):
     X, first, second, old, new = quarters
     assert diff(new, old, X, first).formatted["classes_text"] == [
-        "Class “c” is gone: no leaf of the new tree predicts it. 0 of 300 rows have it."
+        "Class “c” was removed: no leaf of the new tree predicts it. 0 of 300 rows have it."
     ]
     y = np.where(np.arange(300) == 7, "d", first)
     found = diff(old, old, X, y)
@@ -142,7 +142,7 @@ def test_many_classes_are_counted(quarters):
     y = np.array([f"k{k % 40}" for k in range(300)])
     said = diff(old, old, X, y).formatted["classes_text"]
     assert len(said) == 9
-    assert said[-1] == "32 more classes are new, gone or unknown to both trees."
+    assert said[-1] == "32 more classes are new, removed or unknown to both."
 
 
 def test_numbers_that_a_new_text_label_turns_into_text_are_the_same_classes(quarters):
@@ -230,7 +230,7 @@ def test_labels_in_another_form(quarters):
     text = np.select([second == "a", second == "b"], ["0", "1"], "unclear")
     model = RetrainedTreeClassifier(renamed(old, [0, 1]), n_repeats=1).fit(X, text)
     assert model.classes_.tolist() == ["0", "1", "unclear"]
-    with pytest.raises(ValueError, match=r"one of them is text.*bring the labels to one form"):
+    with pytest.raises(ValueError, match=r"one of them is text.*use one form for all labels"):
         RetrainedTreeClassifier(old).fit(X, np.where(first == "a", 0, 1))
 
 
@@ -268,4 +268,4 @@ def test_retrain_on_numbers_that_were_text_beside_a_class_that_is_gone(run, quar
     options = ("--target", "y", "--previous", "old.tree.json")
     code, out, err = run("retrain", "new.csv", *options)
     assert (code, err) == (0, "")
-    assert "Class “unclear” is gone" in out
+    assert "Class “unclear” was removed" in out

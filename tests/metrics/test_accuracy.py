@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
@@ -10,6 +12,7 @@ from steadytree.metrics.accuracy import (
     accuracy,
     group_names,
     label_indices,
+    roc_area,
     wilson_interval,
 )
 
@@ -128,3 +131,18 @@ def test_an_interval_has_95_per_cent_unless_another_level_is_given():
     counted = Accuracy(("no", "yes"), np.array([[30, 4], [6, 20]]), None)
     assert counted.interval == pytest.approx(wilson_interval(50, 60, 0.95), abs=1e-12)
     assert counted.level == 0.95
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.booleans(), st.integers(1, 3)), min_size=2, max_size=30
+    )
+)
+def test_area_under_the_curve(rows):
+    scores, event = np.array([r[0] / 3 for r in rows]), np.array([r[1] for r in rows])
+    weights = np.array([r[2] for r in rows])
+    if event.all() or not event.any():
+        return
+    assert roc_area(scores, event) == pytest.approx(roc_auc_score(event, scores))
+    weighted = roc_auc_score(event, scores, sample_weight=weights)
+    assert roc_area(scores, event, weights) == pytest.approx(weighted)

@@ -56,7 +56,7 @@ def test_above_two_classes_there_are_no_rates_of_the_second():
 
 
 def test_bad_groups_are_refused():
-    with pytest.raises(ValueError, match="groups must name one a row, 300, got 2"):
+    with pytest.raises(ValueError, match="groups must hold one label per row, 300 in all, got 2"):
         by_group(MODEL, X, Y, ["a", "b"])
     with pytest.raises(ValueError, match="room for 50 groups"):
         by_group(MODEL, X, Y, np.arange(300), "id")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from steadytree.metrics.ranking import MOST_CUTOFFS, Ranking
+from steadytree.metrics.validation import MOST_CUTOFFS, Ranking
 
 
 def rows_of(seed, n=120, n_values=20):

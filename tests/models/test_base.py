@@ -69,5 +69,5 @@ def test_masked_weights_are_refused():
 )
 def test_column_names_that_stand_twice_are_refused_in_one_line(learner):
     X = pd.DataFrame(np.arange(40.0).reshape(20, 2), columns=["a", "a"])
-    with pytest.raises(ValueError, match=r"'a' stand more than once: rename or drop them\.$"):
+    with pytest.raises(ValueError, match=r"'a' appear more than once: rename or drop them\.$"):
         learner.fit(X, np.arange(20) % 2)

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree._base.exceptions import TreeFileError
-from steadytree.models.estimator_files import _is_sound, _trees_in
+from steadytree.models.files import _is_sound, _trees_in
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))
@@ -62,7 +62,7 @@ def test_nothing_of_an_untrusted_pickle_is_run(tmp_path):
         with pytest.raises(TreeFileError, match="a pickle"):
             st.load(tmp_path / name)
     assert not (tmp_path / "sprung").exists()
-    with pytest.raises(TreeFileError, match="holds NoneType, which is no fitted classifier"):
+    with pytest.raises(TreeFileError, match="holds NoneType, not a fitted classifier"):
         st.load(tmp_path / "trap.pkl", trust=True)
     assert (tmp_path / "sprung").exists()  # the trap works
 
@@ -70,8 +70,8 @@ def test_nothing_of_an_untrusted_pickle_is_run(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (pickle.dumps({"a": 1}), "holds dict, which is no fitted classifier"),
-        (pickle.dumps(DecisionTreeClassifier), "holds DecisionTreeClassifier, which is no fitted"),
+        (pickle.dumps({"a": 1}), "holds dict, not a fitted classifier"),
+        (pickle.dumps(DecisionTreeClassifier), "holds DecisionTreeClassifier, not a fitted"),
         (pickle.dumps(MODELS["tree"])[:-40], "cannot be read"),
         (pickle.dumps(MODELS["tree"]).replace(b"sklearn.tree", b"sklearn.twig"), "needs the pack"),
         (b"not a pickle at all", "cannot be read"),

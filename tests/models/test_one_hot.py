@@ -165,7 +165,7 @@ def test_names_that_fall_together_are_refused():
     shape = [1, -1, -1], [np.nan] * 3, [1, -1, -1], [2, -1, -1]
     subset = [[True, False], [False] * 2, [False] * 2]
     tree = Tree(space, [0, 1], *shape, np.full((3, 2), 0.5), [2, 1, 1], subset=subset)
-    with pytest.raises(ValueError, match="'a=b' stand more than once"):
+    with pytest.raises(ValueError, match="'a=b' appear more than once"):
         one_hot_tree(tree)
 
 

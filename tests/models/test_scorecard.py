@@ -198,7 +198,7 @@ def test_leaves_of_a_card_are_the_totals_that_rows_have(seed):
     [
         ({"points": [1.5]}, "points must be whole numbers"),
         ({"points": [1, 2]}, r"points must have shape \(1, 1\)"),
-        ({"conditions": [AGED, AGED], "points": [1, 1]}, "stands twice"),
+        ({"conditions": [AGED, AGED], "points": [1, 1]}, "appears twice"),
         ({"classes": ["no"]}, "at least two labels that differ"),
         ({"conditions": [Condition(7, "missing")]}, r"feature must be in 0\.\.1"),
         ({"conditions": [Condition(1, "at_least", 3)]}, "has categories, not numbers"),

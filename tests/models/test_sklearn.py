@@ -288,7 +288,7 @@ def test_category_splits_of_scikit_learn_1_10_are_refused():
     model.is_categorical_ = np.zeros(X.shape[1], bool)
     assert from_sklearn(model).n_nodes == model.tree_.node_count
     model.is_categorical_[3] = True
-    with pytest.raises(ValueError, match="asks about categories"):
+    with pytest.raises(ValueError, match="splits on categories"):
         from_sklearn(model)
 
 

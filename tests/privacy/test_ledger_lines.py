@@ -10,8 +10,17 @@ from decimal import Decimal
 import pytest
 
 from steadytree._base.exceptions import BudgetError
+from steadytree.federated.receipts import verify_ledger
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.ledger_lines import Entry, Mark, decimal_of, mark_path
+from steadytree.privacy.ledger_lines import (
+    HEADER,
+    START,
+    Chain,
+    Entry,
+    Mark,
+    decimal_of,
+    mark_path,
+)
 from steadytree.privacy.old_ledger import upgrade_ledger
 
 AMOUNTS = (0.5, 1.25, 0.1, 2.0)  # four lines behind the first
@@ -344,3 +353,58 @@ def test_a_line_under_another_number_is_refused():
     assert Entry.from_body(body, 3).epsilon == Decimal("0.5")
     with pytest.raises(ValueError, match="line 2 has the number 3"):
         Entry.from_body(body, 2)
+
+
+def forge(path, *texts, tail='["tree", "", "", "", ""]'):
+    """A line behind the last one, as anybody can write it who has the disk: all hashes fit."""
+    chain = Chain.of(path.read_bytes())
+    mark = Mark.after(chain.heads[-1], " ".join([str(len(chain.bodies)), *texts, tail]).encode())
+    mark.write(mark_path(path))
+    path.write_bytes(path.read_bytes() + mark.line)
+
+
+@pytest.mark.parametrize("amount", ["-1", "-1e-40", "NaN", "sNaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("place", ["epsilon", "delta", "rho"])
+def test_a_forged_line_gives_nothing_back(path, amount, place):
+    """It continues every line that was seen, so that no witness and no receipt refuses it."""
+    ledger = begin(path)
+    amounts = {"epsilon": "0", "delta": "0", "rho": "0"} | {place: amount}
+    forge(path, *list(amounts.values())[:2], tail=f'["t", "", "", "", "", "{amounts["rho"]}"]')
+    for act in (lambda: Ledger(path, BUDGET), lambda: ledger.spend(0.1, "tree")):
+        with pytest.raises(BudgetError, match="was removed or replaced"):
+            act()
+    with pytest.raises(ValueError, match="is not whole"):
+        verify_ledger(path)
+
+
+@pytest.mark.parametrize(
+    "tail", ['"abcdef"', "{}", "7", "[1, 2, 3, 4, 5]", '["a", "", [], "", ""]']
+)
+def test_a_forged_line_of_another_form_is_refused(path, tail):
+    begin(path)
+    forge(path, "0.1", "0", tail=tail)
+    if tail == "{}":  # as a line without texts: it costs what it says
+        assert Ledger(path, BUDGET).spent == pytest.approx(SPENT + 0.1)
+        return
+    with pytest.raises(BudgetError, match="was removed or replaced"):
+        Ledger(path, BUDGET)
+
+
+@pytest.mark.parametrize("budget", ["NaN", "Infinity", "-1", "much"])
+def test_a_forged_first_line_is_refused(path, budget):
+    mark = Mark.after(START, f"{HEADER} id {'0' * 32} budget {budget} delta 0.0".encode())
+    mark.write(mark_path(path))
+    path.write_bytes(mark.line)
+    with pytest.raises(ValueError, match="is not whole"):
+        verify_ledger(path)
+
+
+@pytest.mark.parametrize("dust", [Decimal("1e-30"), 5e-324, Decimal("1e-9999")])
+def test_an_amount_that_28_digits_do_not_show_is_not_free(path, dust):
+    """By brute force: a sum that rounds down would take it again and again."""
+    ledger = Ledger(path, 1.0)
+    ledger.spend(0.9, "tree")
+    ledger.spend(dust, "dust")
+    assert ledger.cost(ledger.entries)[0] > Decimal("0.9")
+    with pytest.raises(BudgetError, match="is left"):
+        ledger.spend(0.1, "tree")

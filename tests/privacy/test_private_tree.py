@@ -288,6 +288,24 @@ def test_rows_of_nobody_are_left_out_and_equal_names_are_one_person():
 
 
 @pytest.mark.parametrize(
+    ("persons", "n_persons"),
+    [
+        ([2**53, 2**53 + 1, np.int64(2**53 + 1), str(2**53 + 1)], 2),
+        (["1e5", "100000", 100_000, "12e4", "5e400", "7e400"], 5),
+        (["p", " p ", "e\u0301", "\xe9"], 2),
+        (["", " ", None, pd.NA, pd.NaT], 0),
+        ([1, 1.0, "1", "1.0", "01", True], 1),
+        ([0.5, "0.5", 10**400, 10**400 + 1], 3),
+    ],
+)
+def test_two_persons_have_two_names(persons, n_persons):
+    """Rows of two persons under one name would depend on each other."""
+    X = [[k] for k in range(len(persons))]
+    kept = bound_rows(X, ["a"] * len(X), persons, 1)[0]
+    assert len(kept) == n_persons
+
+
+@pytest.mark.parametrize(
     ("most", "persons", "message"),
     [(3, None, "go together"), (None, [1] * 4, "go together"), (2, [1] * 3, "one person a row")],
 )

@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from steadytree.reporting.claims import VERDICTS, Claim, ClaimList, find_value
-from steadytree.reporting.study import study_page
+from steadytree.reporting.study import VERDICTS, Claim, ClaimList, find_value, study_page
 from tests.cli.commands import refused
 
 ROOT = pathlib.Path(__file__).parents[2]

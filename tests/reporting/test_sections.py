@@ -392,8 +392,8 @@ def test_html_in_names_and_values_is_escaped():
 
 
 def test_large_data_are_sampled_and_the_note_states_it(monkeypatch, case):
-    monkeypatch.setattr("steadytree.reporting.sections.MOST_ROWS", 50)
-    monkeypatch.setattr("steadytree.reporting.sections.MOST_CERTIFIED", 50)
+    monkeypatch.setattr("steadytree.reporting.stability.MOST_ROWS", 50)
+    monkeypatch.setattr("steadytree.reporting.robustness.MOST_CERTIFIED", 50)
     monkeypatch.setattr("steadytree.reporting.sections.MOST_SEPARATED", 40)
     found = st.report(case["model"], *case["rows"], train=case["train"])
     sampled = "Measured on 50 of 120 rows, drawn by chance."

@@ -97,7 +97,7 @@ def test_rows_exactly_two_r_apart_may_stay():
     assert len(found.dropped) == found.least_dropped == 0
     assert len(found.pairs) == 0
     assert found.two_r == 0.2
-    assert "no row has to go" in str(found.statements()[0])
+    assert "no row has to be dropped" in str(found.statements()[0])
     just_more = separation([[0], [1], [2], [3], [4], [5]], [0, 1, 0, 1, 0, 1], r=0.1 + 1e-16)
     assert len(just_more.dropped) == 3
 

@@ -172,7 +172,7 @@ def test_what_branch_and_bound_proves_is_exact():
     """Four classes at each of two places: three of four must go, a half each by the relaxation."""
     found = separation([[0.0]] * 4 + [[1.0]] * 4, [0, 1, 2, 3] * 2)
     assert (len(found.dropped), found.least_dropped, found.exact) == (6, 6, True)
-    assert "once 6 rows are dropped, and no fewer will do" in str(found.statements()[0])
+    assert "once 6 rows are dropped, and dropping fewer is not enough" in str(found.statements()[0])
 
 
 def test_a_bound_holds_where_the_least_removal_is_not_known():
@@ -180,7 +180,7 @@ def test_a_bound_holds_where_the_least_removal_is_not_known():
     unsure = replace(found, least_dropped=2)
     assert not unsure.exact
     assert "holds: at least 2 rows must be dropped" in str(unsure.statements()[0])
-    assert "3 will do" in str(unsure.statements()[0])
+    assert "3 are enough" in str(unsure.statements()[0])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -211,7 +211,7 @@ def test_statements_name_what_they_need():
     assert "holds: a card of" in str(found)
     same = separation(np.ones((4, 1)), [0, 1, 0, 1])
     assert same.linear.separateness == 0.5  # a constant answer is a hyperplane too
-    assert "are of one class: nothing is left to tell apart" in str(same.statements()[1])
+    assert "are of one class, so nothing is left to separate" in str(same.statements()[1])
     several = separation(X, y, r=0.05)
     assert len(several.statements()) == 2
 
@@ -242,7 +242,7 @@ def test_a_depth_that_says_nothing_is_not_shown_as_if_it_did():
     depth = next(reading for reading in found.measurements() if reading.name == "tree depth")
     assert depth.value == found.depth_anyway
     assert "any labels" in depth.meaning
-    assert "promises nothing useful" in str(found.statements()[1])
+    assert "gives no useful bound" in str(found.statements()[1])
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     X[:, 0] = np.where(np.arange(300) < 150, X[:, 0] / 1e3, 100 + X[:, 0] / 1e3)

@@ -63,7 +63,7 @@ def test_the_file_lies_beside_that_of_the_tree():
 def test_other_files_are_refused(tmp_path, text):
     path = tmp_path / "a.rows.json"
     path.write_text(text, "utf-8")
-    with pytest.raises(TreeFileError, match=r"a.rows.json: no file of fingerprints"):
+    with pytest.raises(TreeFileError, match=r"a.rows.json: not a file of fingerprints"):
         read_fingerprints(path)
 
 

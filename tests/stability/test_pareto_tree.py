@@ -16,7 +16,6 @@ from steadytree.models.sklearn import as_tree
 from steadytree.stability.bootstrap import (
     PAPER_GRID,
     Sample,
-    _area,
     choose,
     on_frontier,
     score_trees,
@@ -145,14 +144,6 @@ def test_text_missing_values_and_three_classes():
         ParetoTreeClassifier(DecisionTreeClassifier()).fit(X, y)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=30))
-def test_area_under_the_curve(rows):
-    scores, positive = np.array([r[0] / 3 for r in rows]), np.array([r[1] for r in rows])
-    if positive.all() or not positive.any():
-        return
-    assert _area(scores, positive) == pytest.approx(roc_auc_score(positive, scores))
-
-
 def test_the_papers_grid():
     combinations = list(itertools.product(*PAPER_GRID.values()))
     assert len(combinations) == 50
@@ -204,7 +195,7 @@ def test_log_loss_is_scikit_learns(data):
         ({"validation_fraction": 1.0}, "validation_fraction"),
         ({"max_score_loss": -1}, "max_score_loss"),
         ({"grid": {"colour": [1]}}, r"grid sets \['colour'\]"),
-        ({"previous": "q1.tree.json"}, "previous is gone: use RetrainedTreeClassifier"),
+        ({"previous": "q1.tree.json"}, "previous was removed: use RetrainedTreeClassifier"),
     ],
 )
 def test_bad_parameters_are_named(data, options, message):

@@ -377,5 +377,5 @@ def test_a_tree_in_use_that_is_too_deep(data):
 
 @pytest.mark.parametrize("learner", [StableTreeClassifier, ParetoTreeClassifier])
 def test_learners_that_took_a_tree_in_use_name_the_one_that_does(data, learner):
-    with pytest.raises(ValueError, match="previous is gone: use RetrainedTreeClassifier"):
+    with pytest.raises(ValueError, match="previous was removed: use RetrainedTreeClassifier"):
         learner(previous=cart()).fit(*data)

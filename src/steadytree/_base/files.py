@@ -57,7 +57,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         raise IsADirectoryError(f"{shown}: it is a folder, name a file in it.")
     if target.exists() and not target.is_file():
-        raise OSError(f"{shown}: it is no ordinary file, name another.")
+        raise OSError(f"{shown}: it is not an ordinary file: name another.")
     if not target.parent.exists():
         raise FileNotFoundError(f"{shown}: make its folder first.")
     if not target.parent.is_dir():

@@ -139,7 +139,7 @@ class Replaced:
     def check(self, value: Any, name: str) -> None:
         """Refuse any value."""
         if value is not None:
-            raise ValueError(f"{name} is gone: use {self.instead}.")
+            raise ValueError(f"{name} was removed: use {self.instead}.")
 
 
 def _is_listed(value: Any, also: tuple[str | None, ...]) -> bool:

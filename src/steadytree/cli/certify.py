@@ -54,14 +54,14 @@ def certify(
         ),
     ] = None,
     wrong_values: Annotated[
-        int | None, typer.Option(min=0, help="At most so many values of a row are wrong.")
+        int | None, typer.Option(min=0, help="Maximum number of wrong values in a row.")
     ] = None,
     repeated: Annotated[
         MayRead, option("FILE", "Repeated measurements that the noise is estimated from.")
     ] = None,
     by: Annotated[
         str | None,
-        option("COLUMN", "The column of --repeated that names what was measured."),
+        option("COLUMN", "The column of --repeated that identifies what was measured."),
     ] = None,
     reference: Annotated[
         MayRead, option("FILE", "Rows that shares of ranges refer to; default: DATA.")

@@ -87,8 +87,8 @@ def retrain(
 ) -> None:
     """Fit a tree to new rows that changes few predictions.
 
-    Of all trees near the one in use, that with the fewest changed predictions is taken whose score
-    on rows not fitted to is at most --max-loss below that of a tree fitted without it.
+    Among trees close to the one in use it takes the tree with the fewest changed predictions. Its
+    score on held-out rows is at most --max-loss below that of a plain refit.
     """
     loss = options.parse_share(max_loss, "--max-loss")
     from steadytree._base.validation import OneOf

@@ -39,7 +39,7 @@ def explain(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain the decision on one row, and what would turn it."""
+    """Explain the prediction for one row, and what would change it."""
     check_order("explain", model, data)
     if (row is None) == (id is None):
         raise ValueError("name one row: pass --row NUMBER or --id COLUMN=VALUE.")

@@ -45,7 +45,7 @@ def export(
     if out is not None:
         check_can_write(out)
     elif to is Form.ONNX:
-        raise ValueError("an ONNX model is no text: name a file with --out.")
+        raise ValueError("an ONNX model is binary: name a file with --out.")
     if to is not Form.SQL and (label is not None or dialect != "standard"):
         raise ValueError(f"--label and --dialect are for SQL: leave them out with --to {to.value}.")
     content, check = _export(st.load(model, trust), to, label, dialect)

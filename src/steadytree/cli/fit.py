@@ -63,20 +63,21 @@ def fit(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Of a stable tree: score that a split may lose; 0 is greedy, default 0.1."
+            min=0,
+            help="Stable tree: share of the score a split may give up; 0 is greedy, default 0.1.",
         ),
     ] = None,
     thresholds: Annotated[
         int | None,
         typer.Option(
-            min=1, max=65_000, help="Of a stable tree: candidate thresholds, default 500."
+            min=1, max=65_000, help="Stable tree: candidate thresholds a column, default 500."
         ),
     ] = None,
     criterion: Annotated[
-        Criterion | None, typer.Option(help="Of a stable tree: criterion of splits, default gini.")
+        Criterion | None, typer.Option(help="Stable tree: criterion of splits, default gini.")
     ] = None,
     bins: Annotated[
-        MayRead, option("FILE", "Of a stable tree: the tree whose bins and seed are used again.")
+        MayRead, option("FILE", "Stable tree: reuse the bins and the seed of this tree.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the splits.")] = 0,
     cache: Annotated[
@@ -90,7 +91,7 @@ def fit(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a tree and save it: a steady one, or a stable one.
+    """Fit a steady or a stable tree, and save it.
 
     Both can be fitted to files of any size.
     """

@@ -166,9 +166,11 @@ Trust = Annotated[
 Noise = Annotated[
     MayRead, option("FILE", "Perturbation of the inputs (TOML); default: 2% of usual ranges.")
 ]
-MaxLeaves = Annotated[int, typer.Option(min=2, max=32, help="Most leaves of a steady tree.")]
+MaxLeaves = Annotated[
+    int, typer.Option(min=2, max=32, help="Maximum number of leaves of a steady tree.")
+]
 MaxFlips = Annotated[
-    str | None, option("LIMIT", "Most predictions that may change: 5%, 0.05, or 12 for 12 rows.")
+    str | None, option("LIMIT", "Maximum of changed predictions: 5%, 0.05, or 12 for 12 rows.")
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Number of parallel processes.")]
 TreeOut = Annotated[Writes, option("FILE", "Where to write the tree.")]
@@ -181,19 +183,17 @@ LedgerFile = Annotated[Path, option("FILE", "The privacy ledger of the data."), 
 OptionalLedger = Annotated[Path | None, option("FILE", "The privacy ledger of the data."), CHANGES]
 Budget = Annotated[float, typer.Option(help="Total epsilon that may ever be spent on the data.")]
 Persons = Annotated[
-    str | None, option("COLUMN", "Whose row each is: protect persons, with --rows-per-person.")
+    str | None, option("COLUMN", "Column naming each row's person; needs --rows-per-person.")
 ]
 RowsPerPerson = Annotated[
-    int | None, typer.Option(min=1, help="Keep so many rows of each person, and protect all.")
+    int | None, typer.Option(min=1, help="Rows kept of each person, all of which are protected.")
 ]
 NewLedger = Annotated[
     bool, typer.Option("--new-ledger", help="Create the ledger, which must not exist yet.")
 ]
 WitnessFile = Annotated[
     Path | None,
-    option(
-        "FILE", "A file in another place that notes the ledger's newest line; needed from then."
-    ),
+    option("FILE", "A witness kept elsewhere: records the newest line; required from then on."),
     CHANGES,
 ]
 HolderKeys = Annotated[Reads, option("FOLDER", "This holder's keys.")]

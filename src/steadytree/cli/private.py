@@ -54,7 +54,7 @@ Examples:
   steadytree private ledger verify patients.ledger --coordinator-key coordinator.sign.pub"""
 
 app = options.App(
-    help="Learn under differential privacy, and keep the account.",
+    help="Learn under differential privacy, and record what is spent.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -296,10 +296,11 @@ def verify(
 ) -> None:
     """Verify a ledger as a third party.
 
-    Nothing is written, and no budget need be known.
+    Nothing is written, and the budget need not be known.
 
-    Hashes, numbers and mark; that no more was spent than the budget; and that the ledger is a
-    continuation of every head that a coordinator or a witness has noted. Exit 2 if it is not.
+    It checks the hashes and numbers of all lines and the mark, that no more than the budget was
+    spent, and that the ledger continues every head that a coordinator or a witness has recorded.
+    Exit code 2 if a check fails.
     """
     from steadytree.federated.receipts import verify_ledger
 
@@ -327,7 +328,7 @@ def names_with(data: Path, target: str) -> list[str]:
 
     names = column_names(data)
     if target not in names:
-        raise ValueError(f"--target {target!r} is no column of the data.")
+        raise ValueError(f"--target {target!r} is not a column of the data.")
     return names
 
 

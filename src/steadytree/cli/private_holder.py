@@ -74,7 +74,7 @@ def serve(
         float, typer.Option(help="Send replies at multiples of so many seconds.", min=0, max=60)
     ] = 0.25,
     study: Annotated[
-        list[str] | None, option("NAME=EPSILON", "Answer this study only, up to its epsilon.")
+        list[str] | None, option("NAME=EPSILON", "Answer only this study, up to this epsilon.")
     ] = None,
     plan: Annotated[
         list[Path] | None,
@@ -90,7 +90,7 @@ def serve(
     most_rows: Annotated[
         int | None,
         typer.Option(
-            help="A public number that the rows do not exceed; time follows from it.", min=1
+            help="A public upper bound of the number of rows, which determines reply times.", min=1
         ),
     ] = None,
     persons: options.Persons = None,

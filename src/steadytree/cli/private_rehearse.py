@@ -58,10 +58,10 @@ def rehearse(
 ) -> None:
     """Rehearse a study of three hospitals on this machine.
 
-    One holder is killed and resumes, and the account is verified at the end.
+    One holder is killed and resumes; all ledgers are verified at the end.
 
-    Patients are made up. Every process is a real one: gateways, and with --flower relays and
-    Flower's SuperLink too. No option is needed, and nothing is left behind without --folder.
+    Patients are made up. All processes are real: gateways, and with --flower also relays and
+    Flower's SuperLink. No option is required, and without --folder all files are removed.
     """
     import tempfile
 

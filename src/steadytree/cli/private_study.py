@@ -238,7 +238,7 @@ def keys(
         MayRead, typer.Argument(metavar="PLAN", help="Make the keys of all holders of a plan.")
     ] = None,
     holder: Annotated[
-        str | None, option("NAME", "Make the keys of one holder, at that holder."), FILLS
+        str | None, option("NAME", "Make the keys of one holder (run by that holder)."), FILLS
     ] = None,
     host: Annotated[
         list[str] | None,
@@ -248,7 +248,7 @@ def keys(
         bool, typer.Option("--renew", help="Only a new certificate of the coordinator.")
     ] = False,
     revoke: Annotated[
-        str | None, option("NAME", "Only take a holder's keys out of use, at the coordinator.")
+        str | None, option("NAME", "Revoke a holder's keys (run by the coordinator).")
     ] = None,
     encrypt: Annotated[
         bool,

@@ -83,7 +83,7 @@ def reproduce(
         return
     _check_extras(path.parent.name)
     if data is not None and not data.is_dir():
-        raise ValueError(f"--data {str(data)!r} is no folder: name the one with the data sets.")
+        raise ValueError(f"--data {str(data)!r} is not a folder: name the one with the data sets.")
     folder = out or _folder_of(path)
     is_new = not folder.exists()
     if is_new:
@@ -109,7 +109,7 @@ def reproduce(
 
 
 def _show_claims(folder: Path, as_json: bool) -> None:
-    from steadytree.reporting.claims import ClaimList
+    from steadytree.reporting.study import ClaimList
 
     found = ClaimList.load(folder)
     if found is None:
@@ -170,8 +170,7 @@ def _pass_on(errors: Iterable[str], held: list[str]) -> None:
 
 def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, since: float) -> Path:
     """Write the page of a run, with its figures."""
-    from steadytree.reporting.claims import ClaimList
-    from steadytree.reporting.study import KINDS, study_page
+    from steadytree.reporting.study import KINDS, ClaimList, study_page
 
     picture = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in KINDS]
     figures = [path for path in picture if path.stat().st_mtime >= since - 1]

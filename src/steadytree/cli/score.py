@@ -69,13 +69,13 @@ def score(
         str, option("SHARE", "Noise to withstand, as a share of each range, or 1se.", FITTING)
     ] = "0",
     max_variables: Annotated[
-        int | None, typer.Option(min=1, help="Most columns.", rich_help_panel=FITTING)
+        int | None, typer.Option(min=1, help="Maximum number of columns.", rich_help_panel=FITTING)
     ] = None,
     max_conditions: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Most thresholds and groups; default: 10, or trends and splits of six columns.",
+            help="Maximum number of thresholds and groups; default: 10, or those of six columns.",
             rich_help_panel=FITTING,
         ),
     ] = None,
@@ -96,7 +96,8 @@ def score(
         typer.Option(min=0, help="Random seed of the cross-validation.", rich_help_panel=FITTING),
     ] = 0,
     reasons: Annotated[
-        int, typer.Option(min=0, help="Most reasons a row.", rich_help_panel=ROWS)
+        int,
+        typer.Option(min=0, help="Maximum number of reasons for each row.", rich_help_panel=ROWS),
     ] = 3,
     scaling: Annotated[
         str | None,
@@ -152,7 +153,7 @@ def score(
         raise ValueError("pass --target to fit a risk score, or --card to apply a saved one.")
     for former, value, name in (("loss", loss, "objective"), ("tau", tau, "noise")):
         if value is not None:
-            raise ValueError(f"--{former} is gone: use --{name}.")
+            raise ValueError(f"--{former} was removed: use --{name}.")
     checks = Checks.of(outcome, max_psi, max_miscalibration, is_fitted=card is None)
     size = noise if noise == "1se" else _share(noise)
     fits = {"positive": positive, "prevalence": prevalence, "max_variables": max_variables}

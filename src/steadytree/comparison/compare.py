@@ -41,8 +41,8 @@ MOST_ROWS = 5_000
 REPEATS = 10  # removals of one row where trying all takes too long
 NOT_REPEATED = {
     "RobustTreeClassifier": "a search takes too long to repeat",
-    "PrivateTreeClassifier": "noise is drawn anew at every fit, so see the retraining distance",
-    "RiskScoreClassifier": "a card is no tree",
+    "PrivateTreeClassifier": "its noise differs at every fit: see the retraining distance",
+    "RiskScoreClassifier": "a risk score is not a tree",
     "BoostedTrees": "it is an ensemble, which is compared by its predictions only",
     "CrossValidatedCart": "a cross-validation takes too long to repeat for single rows",
 }
@@ -99,7 +99,7 @@ class Results:
     n_folds: int
     max_depth: int
     note: str  # what was sampled, and which learners refused the rows; may be empty
-    baseline: float  # share right when always giving the most frequent answer
+    baseline: float  # accuracy of always predicting the most frequent class
 
     def __getitem__(self, name: str) -> Result:
         return next(one for one in self.results if one.name == name)
@@ -338,10 +338,10 @@ def _pooled_robustness(folds: list[_Fold]) -> list[Measurement]:
         return Measurement(name, share, f"{HELD_OUT} {meaning}")
 
     worst = [one.worst_case_accuracy for one in certificates]
-    meaning = "still right after the worst perturbation within the budget"
+    meaning = "predicted correctly under the worst perturbation within the budget"
     found = [pooled("worst-case accuracy", worst, meaning)]
     if noise.scope == "row":
         half = [one.certified_accuracy(budget / 2) for one in certificates]
-        meaning = "that are right and stay so under every move of half the stated size"
+        meaning = "predicted correctly under every perturbation of half the stated size"
         found.insert(0, pooled("certified accuracy", half, meaning))
     return found

@@ -86,10 +86,11 @@ def even_cells(thresholds: Floats, offsets: NDArray[np.int64]) -> tuple[NDArray[
 
     Column j has thresholds[offsets[j]:offsets[j + 1]]. Returned are the thresholds, each column's
     with infinity at its end, and where columns begin; how many thresholds of a column lie in the
-    cells before each cell, and where columns begin; the low end and 1 / width of a column's cells.
+    cells before each cell, and where columns begin; the low end and 1 / width of a column's cells,
+    and the most thresholds that one of them holds, at least one.
     The cell of x, ``(x - low) * scale`` as an integer within the range, never falls where x rises,
-    however it rounds: the number of thresholds below x is at least below[cell], and at most
-    below[cell + 1].
+    however it rounds: the number of thresholds below x is at least below[cell], and at most `most`
+    more. Where a column ends sooner, below[cell] is so much less.
     """
     sizes, number = offsets[1:] - offsets[:-1], np.arange(len(offsets))
     of = np.repeat(number[:-1], sizes)
@@ -105,8 +106,10 @@ def even_cells(thresholds: Floats, offsets: NDArray[np.int64]) -> tuple[NDArray[
         cell = np.fmax((thresholds - low[of]) * scale[of], 0.0)  # infinity times 0 is no number
     cell = cell_ends[of] + np.minimum(cell, n_cells[of] - 1).astype(np.int64)
     counts = np.bincount(cell + 1, minlength=cell_ends[-1])
-    below = (counts.cumsum() - np.repeat(offsets[:-1], n_cells + 1)).astype(np.int32)
-    return ended, ends, below, cell_ends, low, scale
+    most = np.maximum.reduceat(np.append(counts, 1), cell_ends[:-1]).clip(min=1)
+    below = counts.cumsum() - np.repeat(offsets[:-1], n_cells + 1)
+    below = np.minimum(below, np.repeat(sizes + 1 - most, n_cells + 1)).astype(np.uint32)
+    return ended, ends, below, cell_ends, low, scale, most
 
 
 def _is_coarse(column: Column, n_thresholds: int) -> bool:

@@ -175,7 +175,9 @@ def _is_parquet(path: Path) -> bool:
 
 def _check_columns(known: list[str], target: str, columns: Sequence[str] | None) -> list[str]:
     if target not in known:
-        raise ValueError(f"target {target!r} is no column of the files: they have {quote(known)}.")
+        raise ValueError(
+            f"target {target!r} is not a column of the files: they have {quote(known)}."
+        )
     if columns is None:
         names = [name for name in known if name != target]
     else:
@@ -222,7 +224,7 @@ def _arrow_errors(arrow: Any, path: Path) -> Iterator[None]:
         yield
     except arrow.ArrowException as error:
         raise ValueError(
-            f"{str(path)!r} is no Parquet or Arrow file, or is damaged: write it anew."
+            f"{str(path)!r} is not a Parquet or Arrow file, or is damaged: write it again."
         ) from error
 
 

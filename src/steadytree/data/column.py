@@ -68,11 +68,11 @@ class Column(ByKey):
         if len(self.categories) == 0:
             raise ValueError(f"column {self.name!r}: a categorical column needs its categories.")
         if len(set(self.categories)) < len(self.categories):
-            raise ValueError(f"column {self.name!r}: a category stands twice.")
+            raise ValueError(f"column {self.name!r}: a category appears twice.")
         if len(self.categories) > MAX_CATEGORIES:
             raise ValueError(
                 f"column {self.name!r} has {len(self.categories):,} categories, more than the "
-                f"{MAX_CATEGORIES:,} a readable tree can ask about: group them, or drop the column "
+                f"{MAX_CATEGORIES:,} a readable tree can split on: group them, or drop the column "
                 "if it is an identifier."
             )
 
@@ -123,7 +123,7 @@ def _check_thresholds(name: str, thresholds: NDArray[np.float64]) -> NDArray[np.
     if len(checked) and not (
         (checked[1:] > checked[:-1]).all() and -np.inf < checked[0] and checked[-1] < np.inf
     ):
-        raise ValueError(f"column {name!r}: thresholds must be finite and rise.")
+        raise ValueError(f"column {name!r}: thresholds must be finite and increasing.")
     checked.flags.writeable = False
     return checked
 

@@ -197,7 +197,7 @@ def read_fingerprints(path: str | PathLike[str]) -> Fingerprints:
         bytes.fromhex(found.salt)
     except ValueError as error:
         raise TreeFileError(
-            f"{path}: no file of fingerprints ({error}). Pass one that fit --fingerprints wrote."
+            f"{path}: not a file of fingerprints ({error}). Pass one that fit --fingerprints wrote."
         ) from None
     return found
 

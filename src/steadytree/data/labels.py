@@ -60,7 +60,7 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError(f"Input y contains {what}. y must hold class labels.")
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
         raise ValueError(
-            "Unknown label type: continuous. y holds fractions, so it is no class label: "
+            "Unknown label type: continuous. y holds fractions, which are not class labels: "
             "cut it into classes, or use a regression method."
         )
     return y
@@ -97,7 +97,7 @@ def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     if len(kinds) > 1:
         raise ValueError(
             f"the tree in use answers {quote(known)}, y holds {quote(given)}, and one of them is "
-            "text, the other numbers: bring the labels to one form."
+            "text, the other numbers: use one form for all labels."
         )
     added = sorted(set(given) - set(known))
     united = [*known, *added] if known != sorted(known) else sorted([*known, *added])

@@ -140,9 +140,8 @@ def _text_columns(
                     part.append(_texts(block[index]))
         except (csv.Error, ValueError):  # whose words tell of the row, so they are not kept
             raise ValueError(
-                f"{str(path)!r} has rows that do not fit its header or are no csv in UTF-8: mend "
-                "them where you may see them. Which rows is not said, since that would tell of "
-                "them."
+                f"{str(path)!r} has rows that do not fit its header or are not UTF-8 csv: correct "
+                "the file. The rows are not named, since that would reveal something about them."
             ) from None
     columns = [np.concatenate(part) for part in parts]
     if delimiter != ",":
@@ -167,7 +166,7 @@ def _open_csv(path: Path) -> Iterator[tuple[TextIO, str, list[str]]]:
         with opens(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file, *_read_header(path, file)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise ValueError(f"{str(path)!r} is not a whole gzip file: compress it anew.") from None
+        raise ValueError(f"{str(path)!r} is not a whole gzip file: compress it again.") from None
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{str(path)!r} is not a csv file of UTF-8 text: save it as 'CSV UTF-8'."
@@ -183,7 +182,7 @@ def _read_header(path: Path, file: TextIO) -> tuple[str, list[str]]:
     if not line.strip():
         raise ValueError(f"{str(path)!r} is empty: it needs a line of column names, then rows.")
     if "\0" in line:
-        raise ValueError(f"{str(path)!r} is not a csv file: it holds bytes that are no text.")
+        raise ValueError(f"{str(path)!r} is not a csv file: it holds bytes that are not text.")
     delimiter = max(DELIMITERS, key=lambda each: len(next(csv.reader([line], delimiter=each))))
     header = [name.strip() for name in next(csv.reader(file, delimiter=delimiter))]
     file.seek(0)
@@ -243,7 +242,7 @@ def _blocks(
                 if len(row) != n_columns:
                     raise ValueError(
                         f"{str(path)!r}: row {index} has {len(row)} field(s) where the header has "
-                        f"{n_columns}: it begins {quote(row[:2])}. Mend or delete that row."
+                        f"{n_columns}: it begins {quote(row[:2])}. Correct or delete that row."
                     )
         n_before += len(rows)
         if rows:
@@ -316,4 +315,4 @@ def _with_polars(path: Path, skip: Collection[str] | None) -> Any:
 
 
 def _no_parquet(path: Path) -> ValueError:
-    return ValueError(f"{str(path)!r} is not a parquet file, or is damaged: write it anew.")
+    return ValueError(f"{str(path)!r} is not a parquet file, or is damaged: write it again.")

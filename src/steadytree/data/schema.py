@@ -185,7 +185,7 @@ def _check_names(schema: Schema, names: Sequence[str]) -> None:
     for parameter, listed in (("kinds", kinds), ("missing", schema.missing)):
         unknown = [name for name in listed if name not in known]
         if unknown:
-            raise ValueError(f"Schema: {parameter} names {quote(unknown)}, which is no column.")
+            raise ValueError(f"Schema: {parameter} names {quote(unknown)}, which is not a column.")
     wrong = [name for name in kinds if (kinds[name] == "categorical") != (name in categories)]
     if wrong:
         raise ValueError(f"Schema: kinds disagrees with bounds and categories on {quote(wrong)}.")
@@ -260,7 +260,7 @@ def from_dict(found: Any, name: str) -> dict[str, Any]:
     """Arguments of `Schema`; refuses what a file must not hold."""
     columns = found.get("columns") if isinstance(found, Mapping) else None
     if not isinstance(columns, Mapping) or not isinstance(found.get("classes"), list):
-        raise ValueError(f"{name!r} is no schema: it needs `classes` and a table `columns`.")
+        raise ValueError(f"{name!r} is not a schema: it needs `classes` and a table `columns`.")
     bounds, categories, kinds, missing = {}, {}, {}, []
     for column, described in columns.items():
         if not isinstance(described, Mapping):

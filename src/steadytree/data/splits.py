@@ -43,7 +43,9 @@ class Bins:
         for column, given in zip(space, thresholds, strict=True):
             if isinstance(given, int):
                 if column.is_categorical or not 0 < given <= MAX_THRESHOLDS:
-                    raise ValueError(f"bins: {given} is no number of thresholds of {column.name!r}")
+                    raise ValueError(
+                        f"bins: {given} is not a valid number of thresholds of {column.name!r}"
+                    )
                 columns.append(column.with_thresholds(equidistant_thresholds([column], given)[0]))
             else:
                 columns.append(column.with_thresholds(np.array(given)) if given else column)

@@ -203,19 +203,21 @@ def check_unique(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(
-            f"column name(s) {quote(twice)} stand more than once: rename or drop them."
+            f"column name(s) {quote(twice)} appear more than once: rename or drop them."
         )
 
 
 def check_form(X: Any) -> None:
     """Refuse forms of data that others would misread, or refuse without saying what to do."""
+    if is_read(X):  # its columns are arrays, not names
+        return
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, whose rows are not loaded: pass X.collect().")
     if hasattr(X, "toarray"):
         raise TypeError("X is a sparse matrix, which trees here do not take: pass X.toarray().")
     if isinstance(X, Mapping):
         raise TypeError(
-            f"X is a {type(X).__name__}, which is no table of rows and columns: pass a frame made "
+            f"X is a {type(X).__name__}, not a table of rows and columns: pass a frame made "
             "of it, such as pandas.DataFrame(X)."
         )
     check_not_masked(X, "X")
@@ -228,7 +230,7 @@ def check_not_masked(values: Any, what: str) -> None:
     """Refuse masked values: numpy hands on what lies under a mask as if it were observed."""
     if np.ma.is_masked(values):
         raise TypeError(
-            f"{what} is a masked array, whose masked values would be used as they lie there: fill "
+            f"{what} is a masked array, whose masked values would be read as data: fill "
             f"them, as with {what}.astype(float).filled(numpy.nan), or drop these rows."
         )
 
@@ -263,7 +265,7 @@ def _read_column(name: str, column: Any) -> NDArray[Any]:
     if isinstance(dtype, TEXT_LIKE) or dtype == nw.Unknown:
         return _read_objects(name, column.to_numpy().astype(object))
     raise TypeError(
-        f"column {name!r} holds {dtype}, which a tree cannot ask about: "
+        f"column {name!r} holds {dtype}, which a tree cannot split on: "
         "turn it into numbers (such as days since a date) or text, or drop it."
     )
 

@@ -202,7 +202,7 @@ def read_key(path: Path, public: bool = False) -> Any:
         with contextlib.suppress(*_unreadable()):
             key = form.load_ssh_public_key(path.read_bytes())
     if not isinstance(key, curve.Ed25519PublicKey if public else curve.Ed25519PrivateKey):
-        raise ValueError(f"{str(path)!r} is no key that signs files: name another.")
+        raise ValueError(f"{str(path)!r} is not a signing key: name another.")
     return key
 
 

@@ -234,7 +234,7 @@ def to_integers(content: bytes) -> Vector:
 def to_bytes(numbers: Vector) -> bytes:
     """The bytes that `to_integers` was given; other numbers are refused."""
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < 256:
-        raise RefusedError("a step of a secure sum holds numbers that are no bytes.")
+        raise RefusedError("a step of a secure sum holds numbers that are not bytes.")
     return numbers.astype(np.uint8).tobytes()
 
 

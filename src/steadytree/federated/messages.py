@@ -275,7 +275,7 @@ def read_answer(content: dict[str, Any], request: Request, holder: str | None = 
     except ValueError:
         canonical = False
     if not canonical:
-        raise MessageError("sent something that is no answer")
+        raise MessageError("sent something that is not an answer")
     if found.question != request.digest:
         raise MessageError("answered another question")
     try:
@@ -286,7 +286,7 @@ def read_answer(content: dict[str, Any], request: Request, holder: str | None = 
             head = ChainHead(reply.ledger.ledger, reply.ledger.number, reply.ledger.head)
         answer = Answer(*names, numbers, found.private, head)
     except ValueError:  # RefusedError too: not integers, or too large
-        raise MessageError("sent numbers that are no counts") from None
+        raise MessageError("sent numbers that are not counts") from None
     if holder not in (None, answer.holder):
         raise MessageError("sent an answer in another holder's name")
     return answer

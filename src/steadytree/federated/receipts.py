@@ -102,7 +102,7 @@ def read_receipts(path: Path) -> list[Receipt]:
         try:
             found.append(convert(parse_json(line), Receipt))
         except ValueError:
-            message = f"{str(path)!r} has a line that is no receipt: restore the file."
+            message = f"{str(path)!r} has a line that is not a receipt: restore the file."
             raise ValueError(message) from None
     return found
 
@@ -175,7 +175,9 @@ def _heads_in(checkpoint: Path, holders: set[str]) -> list[tuple[str, ChainHead]
         kept = parse_json(checkpoint.read_text(encoding="utf-8"))["ledgers"]
         found = {name: ChainHead(*head) for name, head in kept.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{str(checkpoint)!r} is no checkpoint with heads of ledgers.") from None
+        raise ValueError(
+            f"{str(checkpoint)!r} is not a checkpoint with heads of ledgers."
+        ) from None
     chosen = holders or set(found)
     if len(chosen) > 1 and not holders:
         raise ValueError(f"the checkpoint has {', '.join(sorted(found))}: name one with --holder.")

@@ -77,7 +77,7 @@ def read_signed(path: Path, document: type[_SignedFile], key: Path) -> dict[str,
         signature = base64.b64decode(content.pop("signature"), validate=True)
         signed = write(content)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        raise ValueError(f"{name} is no signed file of steadytree.") from None
+        raise ValueError(f"{name} is not a signed file of steadytree.") from None
     if version == 1:
         raise ValueError(
             f"{name} is of version 1, of an older steadytree: update the side that wrote it, and "
@@ -90,7 +90,9 @@ def read_signed(path: Path, document: type[_SignedFile], key: Path) -> dict[str,
     try:
         convert(content, document)
     except ValueError as error:
-        raise ValueError(f"{name} is no signed {kind} file: {error}: do not answer it.") from None
+        raise ValueError(
+            f"{name} is not a signed {kind} file: {error}: do not answer it."
+        ) from None
     try:
         made = datetime.datetime.fromisoformat(content["made"])
         ahead = (made - datetime.datetime.now(datetime.UTC)).total_seconds()
@@ -170,7 +172,7 @@ class FileHolders:
         self._receipts = receipts or Receipts(plan.study, {})
         for name in without:
             if name not in plan.holders:
-                raise ValueError(f"{name!r} is no holder of the plan.")
+                raise ValueError(f"{name!r} is not a holder of the plan.")
         self.names, self._without = plan.holders, set(without)
         contents = [_read_answer_file(plan, path) for path in answers]
         numbers = sorted({content["number"] for content in contents})

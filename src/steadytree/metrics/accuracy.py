@@ -68,15 +68,17 @@ class Accuracy(Shown):
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
-        always = f"share right when always answering {str(self.baseline_label)!r}"
-        balanced = "mean over classes of the share that is right"
+        always = f"accuracy of always predicting {str(self.baseline_label)!r}"
+        balanced = "mean recall over the classes"
         measurements = [
-            Measurement("accuracy", self.accuracy, "share of rows it gets right", self.interval),
+            Measurement(
+                "accuracy", self.accuracy, "share of rows predicted correctly", self.interval
+            ),
             Measurement("majority baseline", self.baseline, always),
             Measurement("balanced accuracy", self.balanced, balanced),
         ]
         if self.auc is not None:
-            pair = "chance that a row of a class is ranked above one of another class"
+            pair = "probability that a row of a class is ranked above one of another class"
             measurements.append(Measurement("AUC", self.auc, pair))
         return tuple(measurements)
 
@@ -225,22 +227,26 @@ def area_under_curve(
 ) -> float | None:
     """Area under the ROC curve of class shares (n, n_classes); None where a class has no rows.
 
-    An entry counts as `counts` rows.
+    An entry counts as `counts` rows. Above two classes it is the mean of each against the rest.
     """
     n_classes = scores.shape[1]
-    counts = np.ones(len(truth), np.int64) if counts is None else counts
-    rows = np.bincount(truth, counts, n_classes)
-    if n_classes < 2 or (rows == 0).any():
+    if n_classes < 2 or (np.bincount(truth, minlength=n_classes) == 0).any():
         return None
-    areas = []
-    for label in [1] if n_classes == 2 else range(n_classes):
-        rank = np.unique(scores[:, label], return_inverse=True)[1].ravel()
-        n_equal = np.bincount(rank, counts)
-        middle = np.cumsum(n_equal) - (n_equal - 1) / 2  # equal scores share their ranks
-        ranks = (middle[rank] * counts)[truth == label].sum()
-        there, rest = int(rows[label]), int(rows.sum() - rows[label])
-        areas.append((ranks - there * (there + 1) / 2) / (there * rest))
-    return float(np.mean(areas))
+    labels = [1] if n_classes == 2 else range(n_classes)
+    return float(np.mean([roc_area(scores[:, k], truth == k, counts) for k in labels]))
+
+
+def roc_area(
+    scores: NDArray[Any], event: NDArray[np.bool_], weights: NDArray[Any] | None = None
+) -> float:
+    """Probability that a row with the event scores above one without it, ties counting half."""
+    levels, index = np.unique(scores, return_inverse=True)
+    own = np.ones(len(event)) if weights is None else weights
+    with_event, without = (
+        np.bincount(index.ravel(), own * rows, len(levels)) for rows in (event, ~event)
+    )
+    below = np.cumsum(without) - without / 2
+    return float(with_event @ below / (with_event.sum() * without.sum()))
 
 
 def group_names(groups: Any) -> NDArray[Any]:
@@ -258,7 +264,7 @@ def too_many_groups(column: str, n: int) -> ValueError:
     """What is said of a column with too many values for a table of groups."""
     return ValueError(
         f"{column!r} holds {n:,} different values, and a table has room for {MOST_GROUPS} groups: "
-        "put values together first."
+        "merge values first."
     )
 
 

@@ -173,7 +173,9 @@ def by_group(model: Any, X: Any, y: Any, groups: Any, column: str = "group") -> 
     else:
         found, names = answer_rows(model, X, y), group_names(groups)
     if len(names) != len(found.truth):
-        raise ValueError(f"groups must name one a row, {len(found.truth)}, got {len(names)}.")
+        raise ValueError(
+            f"groups must hold one label per row, {len(found.truth)} in all, got {len(names)}."
+        )
     listed, index = np.unique(names, return_inverse=True)
     if len(listed) > MOST_GROUPS:
         raise too_many_groups(column, len(listed))

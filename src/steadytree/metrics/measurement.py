@@ -25,7 +25,7 @@ class Measurement(Shown):
 
     Examples
     --------
-    >>> print(Measurement("accuracy", 0.934, "share of rows the tree gets right", (0.91, 0.95)))
+    >>> print(Measurement("accuracy", 0.934, "share of rows predicted correctly", (0.91, 0.95)))
     accuracy: 0.934 (95 % interval 0.91 to 0.95)
     """
 

@@ -176,7 +176,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
         shapes = f"shape ({n_rows},), got {weights.shape}"
         raise ValueError(f"sample_weight must hold one number a row, {shapes}.")
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight must be finite and not negative: mend or drop such rows.")
+        raise ValueError(
+            "sample_weight must be finite and not negative: correct or drop such rows."
+        )
     if not weights.any():
         raise ValueError("sample_weight is zero for every row: at least one row must count.")
     return None if (weights == 1).all() else weights

@@ -69,19 +69,6 @@ class Boxes:
         reachable = (number & category) | self.missing
         return np.any(~reachable, axis=1)
 
-    def contains(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which of the encoded rows (n, p) are in which box: (n, n_leaves)."""
-        inside = np.ones((len(values), len(self.leaf)), bool)
-        for j in range(self.low.shape[1]):
-            x = values[:, j, None]
-            within = (self.low[:, j] < x) & (x <= self.high[:, j])
-            width = self.categories.shape[2]
-            if width:
-                category = np.nan_to_num(values[:, j], nan=0.0).astype(np.int64)
-                within &= self.categories[:, j][:, np.clip(category, 0, width - 1)].T
-            inside &= np.where(np.isnan(x), self.missing[:, j], within)
-        return inside
-
 
 def exact_thresholds(tree: Tree) -> NDArray[np.float64]:
     """Thresholds t' with ``x <= t'`` in float64 exactly where the tree sends x left.
@@ -125,7 +112,7 @@ def rebase(tree: Tree, space: FeatureSpace) -> Tree:
     absent = [tree.space[j].name for j in used if tree.space[j].name not in names]
     if absent:
         listed = f"{quote(absent)}, but the columns are {quote(names)}"
-        raise ValueError(f"the tree asks about {listed}.")
+        raise ValueError(f"the tree splits on {listed}.")
     width = max(len(column.categories) for column in space)
     subset = np.zeros((tree.n_nodes, width), bool)
     for j in used:
@@ -221,7 +208,7 @@ def _check_kinds(one: Column, other: Column) -> None:
         kinds = ["categories" if column.is_categorical else "numbers" for column in (one, other)]
         raise ValueError(
             f"column {one.name!r} holds {kinds[0]} for one tree and {kinds[1]} for the other: "
-            "bring the data to one form first."
+            "convert them to one type first."
         )
 
 

@@ -2,14 +2,20 @@
 
 import hashlib
 import json
+import warnings
+import zipfile
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from sklearn.exceptions import InconsistentVersionWarning
+
 from steadytree._base.documents import canonical_json, parse_json
 from steadytree._base.exceptions import TreeFileError
 from steadytree._base.files import write_text_atomically
+from steadytree._base.optional import require
 from steadytree.data.readers import CSV_ENDINGS, PARQUET_ENDINGS
 from steadytree.models.black_box import BlackBox
 from steadytree.models.documents import (
@@ -18,7 +24,6 @@ from steadytree.models.documents import (
     tree_from_dict,
     tree_to_dict,
 )
-from steadytree.models.estimator_files import is_pickle, is_skops, read_pickle, read_skops
 from steadytree.models.scorecard import as_scorecard
 from steadytree.models.sklearn import as_tree
 
@@ -26,10 +31,25 @@ VERSION = 2  # of trees that keep their bins and scorecards with more than point
 NEW_KEYS = {"bins", "decision", "title", "units", "groups", "profile", "provenance"}
 MAX_BYTES = 64 * 2**20
 SAVE_AGAIN = "Save the model again, or take an undamaged copy."
+PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
+# hold numbers and settings alone and run nothing; not every version of skops trusts them. The
+# nodes of a tree are checked after loading, since one beyond its end would crash the process.
+HARMLESS = {
+    "collections.OrderedDict",
+    "numpy.dtype",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.tree._tree.Tree",
+}
+RISK = (
+    "a pickle, and reading one can run any code: pass --trust (in Python, load(path, trust=True)) "
+    "if you know who made it, or have it saved with skops"
+)
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
-    """Write a tree to a file, by custom named ``*.tree.json``; a risk score as ``*.card.json``.
+    """Write a tree to a file, usually named ``*.tree.json``, or a risk score, ``*.card.json``.
 
     The file is written beside its final place and then moved there, so a failure leaves what was
     there before. It holds numbers and text only, each number exactly.
@@ -93,10 +113,10 @@ def load(path: str | PathLike[str], trust: bool = False) -> Any:
     """
     path = Path(path)
     data = _read(path)
-    if is_skops(path):
-        return read_skops(path, trust)
-    if is_pickle(path, data):
-        return read_pickle(path, trust)
+    if _is_skops(path):
+        return _read_skops(path, trust)
+    if _is_pickle(path, data):
+        return _read_pickle(path, trust)
     if len(data) > MAX_BYTES:
         raise TreeFileError(
             f"{path}: larger than the {MAX_BYTES >> 20} MB of a model file. Pass a file that "
@@ -175,7 +195,7 @@ def _model(content: Any) -> Any:
     form = content.get("format") if isinstance(content, dict) else None
     if form not in ("steadytree-tree", "steadytree-card"):
         raise ValueError(
-            "no model file of steadytree: pass one that save() wrote, as in 'q2.tree.json'"
+            "not a model file of steadytree: pass one that save() wrote, as in 'q2.tree.json'"
         )
     version = content.get("version")
     if type(version) is int and version > VERSION:
@@ -192,3 +212,121 @@ def _model(content: Any) -> Any:
     if _hash(content[part]) != content["sha256"]:
         raise ValueError(f"the {part} does not fit its hash, so it was changed after saving")
     return (tree_from_dict if part == "tree" else scorecard_from_dict)(content[part])
+
+
+# ---- files of other packages ----
+def _is_skops(path: Path) -> bool:
+    """Whether a file is an archive that skops wrote."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return "schema.json" in archive.namelist()
+
+
+def _is_pickle(path: Path, start: bytes) -> bool:
+    """Whether a file is a pickle, by its first byte or its name; nothing of it is run."""
+    return start[:1] == b"\x80" or path.suffix.lower() in PICKLE_ENDINGS
+
+
+def _read_skops(path: Path, trust: bool) -> Any:
+    """The estimator of a skops file; types that skops does not trust are refused by name."""
+    io = require("skops.io", extra="skops", purpose="reading a skops file")
+    try:
+        unknown = io.get_untrusted_types(file=path)
+        refused = sorted(set(unknown) - HARMLESS)
+        if refused and not trust:
+            listed = ", ".join(refused)
+            raise TreeFileError(
+                f"{path}: holds types that are not trusted: {listed}. Nothing was loaded: pass "
+                "--trust (in Python, load(path, trust=True)) if you know who made it."
+            )
+        found = _read_estimator(path, lambda: io.load(path, trusted=unknown))
+        if not trust and not all(map(_is_sound, _trees_in(found))):
+            raise TreeFileError(f"{path}: holds a tree whose nodes are damaged: save it again.")
+        return found
+    except TreeFileError:
+        raise
+    except Exception as error:  # whatever a damaged archive makes skops raise
+        raise _unreadable(path, error) from None
+
+
+def _trees_in(found: Any) -> list[Any]:
+    """scikit-learn's trees anywhere inside an estimator."""
+    trees, waiting, known = [], [found], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in known:
+            continue
+        known.add(id(one))
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list | tuple | set):
+            waiting += one
+        elif isinstance(one, np.ndarray):
+            waiting += one.ravel().tolist() if one.dtype.hasobject else []
+        elif hasattr(one, "children_left"):
+            trees.append(one)
+        elif hasattr(one, "__dict__") and not isinstance(one, type):
+            waiting.append(vars(one))
+    return trees
+
+
+def _is_sound(tree: Any) -> bool:
+    """Whether children come after their node and features exist, so that every walk ends."""
+    left, right, feature = tree.children_left, tree.children_right, tree.feature
+    n, index = tree.node_count, np.arange(tree.node_count)
+    inner = left != -1
+    children = all(
+        ((side > index) & (side < n))[inner].all() and (side[~inner] == -1).all()
+        for side in (left, right)
+    )
+    known = (feature[inner] >= 0) & (feature[inner] < tree.n_features)
+    return bool(n > 0 and len(left) == len(tree.value) == n and children and known.all())
+
+
+def _read_pickle(path: Path, trust: bool) -> Any:
+    """The estimator of a pickle or joblib file; nothing is run unless the file is trusted."""
+    if not trust:
+        raise TreeFileError(f"{path}: {RISK}.")
+    import joblib
+
+    try:
+        return _read_estimator(path, lambda: joblib.load(path))
+    except TreeFileError:
+        raise
+    except Exception as error:  # a pickle may raise anything
+        raise _unreadable(path, error) from None
+
+
+def _read_estimator(path: Path, read: Any) -> Any:
+    """What a file holds; another version of scikit-learn and what is no classifier are refused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", InconsistentVersionWarning)
+        try:
+            found = read()
+        except InconsistentVersionWarning as warning:
+            wrote, runs = warning.original_sklearn_version, warning.current_sklearn_version
+            raise TreeFileError(
+                f"{path}: fitted with scikit-learn {wrote}, and this is {runs}, which may predict "
+                f"otherwise. Install scikit-learn {wrote}, or fit the model again."
+            ) from None
+    if isinstance(found, type) or not hasattr(found, "predict"):
+        kind = found.__name__ if isinstance(found, type) else type(found).__name__
+        raise TreeFileError(
+            f"{path}: holds {kind}, not a fitted classifier. Save the fitted model itself."
+        )
+    return found
+
+
+def _unreadable(path: Path, error: Exception) -> TreeFileError:
+    if isinstance(error, ModuleNotFoundError):
+        return TreeFileError(
+            f"{path}: the model needs the package {error.name!r}, which is not installed: install "
+            "it, in the version that the model was fitted with."
+        )
+    reason = " ".join(str(error).split())[:200]
+    return TreeFileError(
+        f"{path}: cannot be read ({type(error).__name__}: {reason}). Damaged, or written by other "
+        "versions of its packages: save the model again."
+    )

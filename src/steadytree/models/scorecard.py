@@ -121,7 +121,7 @@ class Scorecard(ByKey, Shown):
     def positive(self) -> Any:
         """The class that the points of two classes are for."""
         if not self.is_binary:
-            raise ValueError("a card of several classes has points for each, and no one event.")
+            raise ValueError("a risk score of several classes has points for each, not one event.")
         return self.classes.tolist()[1]
 
     @cached_property
@@ -201,7 +201,7 @@ class Scorecard(ByKey, Shown):
     def risk(self, totals: Any) -> NDArray[np.float64]:
         """Risk of each class for given totals: (n, n_classes)."""
         if not self.gives_risks:
-            raise ValueError("this card has no slope and intercept, so it gives answers only.")
+            raise ValueError("this risk score has no slope and intercept, so it gives no risks.")
         if not self.is_binary:
             levels = self.slope * np.asarray(totals, float)
             shares = np.exp(levels - levels.max(axis=1, keepdims=True))
@@ -362,7 +362,7 @@ def _check_conditions(scorecard: Scorecard) -> None:
             )
         condition.check(scorecard.space[condition.feature])
     if len(set(scorecard.conditions)) < scorecard.n_conditions:
-        raise ValueError("Scorecard: a condition stands twice: add up its points.")
+        raise ValueError("Scorecard: a condition appears twice: add up its points.")
 
 
 def _check_risk(scorecard: Scorecard) -> None:
@@ -384,7 +384,7 @@ def _check_description(scorecard: Scorecard) -> None:
         object.__setattr__(scorecard, "decision", int(scorecard.decision))
     unknown = [name for name in scorecard.units if name not in scorecard.space.names]
     if unknown:
-        raise ValueError(f"Scorecard: units names {unknown[0]!r}, which is no column.")
+        raise ValueError(f"Scorecard: units names {unknown[0]!r}, which is not a column.")
     for name, kind in (("units", dict), ("provenance", dict), ("risk_groups", tuple)):
         object.__setattr__(scorecard, name, kind(getattr(scorecard, name)))
     if any(one.least >= two.least for one, two in pairwise(scorecard.risk_groups)):
@@ -398,3 +398,7 @@ def _check_description(scorecard: Scorecard) -> None:
         raise ValueError("Scorecard: profile must hold a count for each band and class.")
     if not all(np.isfinite(counts).all() and (counts >= 0).all() for counts in profile):
         raise ValueError("Scorecard: profile must hold finite counts, none below 0.")
+    # each row is in one band of each variable
+    rows = np.array([counts.sum(axis=0) for counts in profile])
+    if not (rows.sum() > 0 and np.allclose(rows, rows[0], rtol=1e-6)):
+        raise ValueError("Scorecard: profile must count the same rows for each variable.")

@@ -223,7 +223,7 @@ def _check_single(estimator: Any) -> None:
         by_category = by_category or (nodes["split_kind"] > NUMERIC_SPLIT).any()
     if by_category:
         raise UnsuitableDataError(
-            "the tree asks about categories, which cannot be read from scikit-learn: encode them "
+            "the tree splits on categories, which cannot be read from scikit-learn: encode them "
             "as numbers before fitting, or use a learner of steadytree, which takes text."
         )
 
@@ -280,7 +280,7 @@ def _names_for(estimator: "DecisionTreeClassifier", table: Table) -> tuple[str, 
     text = [name for name, column in seen if column.dtype == object or name in table.declared]
     if text:
         raise ValueError(
-            f"column(s) {quote(text)} of X hold categories, and a scikit-learn tree asks about "
+            f"column(s) {quote(text)} of X hold categories, and a scikit-learn tree splits on "
             "numbers: pass X as the tree saw it."
         )
     return names

@@ -1,5 +1,7 @@
 """Three ways to grow a private tree from the rows of one data set, and the `Tree` they make."""
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +29,7 @@ from steadytree.privacy.tree_mechanism import BlockRows
 Binned = tuple[NDArray[Any], NDArray[np.int32]]  # bins and labels
 ROWS_PER_PERSON = Integer(1, 1_000_000, also=(None,))
 SHALLOW = 5  # levels of a tree whose splits need not gain rows
+_NUMBER = re.compile(r"[+-]?[0-9]{1,15}([.]0*)?")  # a text that is the same as this number
 Encoded = tuple[Floats, NDArray[np.int32], int]  # values, labels, rows read
 
 
@@ -107,13 +110,28 @@ def bound_rows(X: Any, y: Any, persons: Any, most: int | None) -> tuple[Any, Any
     seen: Counter[str] = Counter()
     kept = []
     for row, who in enumerate(listed.tolist()):
-        name = None if who != who else canonical(who)  # 1 and 1.0 are one person, NaN is none
+        name = _name_of(who)
         if name is None:
             continue
         seen[name] += 1
         if seen[name] <= most:
             kept.append(row)
     return Table.pick(X, np.array(kept, np.int64)), labels[kept]
+
+
+def _name_of(who: Any) -> str | None:
+    """One text for a person however it was stored, None for nobody.
+
+    1, 1.0 and "1" are one person. What only a float cannot tell apart are two, such as whole
+    numbers beyond 2**53, "1e5" and "100000": for two persons under one name, the rows that are
+    kept of one would depend on the other.
+    """
+    if isinstance(who, str):
+        text = unicodedata.normalize("NFC", who.strip())
+        return canonical(text) if _NUMBER.fullmatch(text) else text or None
+    if isinstance(who, int | np.integer) and not isinstance(who, np.timedelta64):
+        return str(int(who))
+    return canonical(who)
 
 
 # ---- these run where the rows are ----

@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal, localcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -142,13 +142,21 @@ class Entry:
 
     @classmethod
     def from_body(cls, body: bytes, number: int) -> "Entry":
-        """Parse a line that `to_body` wrote with this number."""
+        """Parse a line that `to_body` wrote with this number.
+
+        Anybody can compute hashes: a line that was forged behind the last one must not give
+        anything back, so no amount is negative.
+        """
         own, epsilon, delta, texts = body.decode("ascii").split(" ", 3)
         if own != str(number):
             raise ValueError(f"line {number} has the number {own}.")
-        *named, last = json.loads(texts)
-        named, rho = ([*named, last], ZERO) if len(named) < 5 else (named, Decimal(last))
-        return cls(Decimal(epsilon), Decimal(delta), *named, rho=rho)
+        named = [*json.loads(texts)]
+        rho = named.pop() if len(named) > 5 else "0"
+        if not all(isinstance(text, str) for text in (*named, rho)):
+            raise ValueError(f"line {number} has something other than texts.")
+        amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        checked = [decimal_of(Decimal(amount), name) for name, amount in amounts.items()]
+        return cls(*checked[:2], *named, rho=checked[2])
 
 
 class ChainHead(NamedTuple):
@@ -187,6 +195,8 @@ class Account(NamedTuple):
             start, name, terms = first.decode().partition(" id ")[0], *_terms(first)
             if start != HEADER or not _NAME.fullmatch(name):
                 raise ChainError("the first line is not that of a ledger.")
+            for term in terms:
+                decimal_of(Decimal(term), "budget")
         except (ValueError, ArithmeticError, TypeError) as error:
             raise ChainError(str(error)) from error
         return cls(name, terms, entries, chain.heads, mark, missing)
@@ -225,13 +235,16 @@ def compose(
     costs less (`Cost.total`). Within a group, answers about parts that share no row cost as much as
     the most expensive part (parallel composition): an added or removed row lies in one part only,
     and the answers about the others do not change at all. The parts must be defined by what was
-    public before the group began.
+    public before the group began. Sums beyond 28 digits are rounded up: nothing is for free.
     """
-    parts: dict[tuple[str, str], Cost] = defaultdict(Cost)
-    for entry in entries:
-        own = Cost.of(entry.epsilon, entry.delta, entry.rho)
-        parts[entry.group, entry.part if entry.group else ""] += own
-    groups: dict[str, list[Cost]] = defaultdict(list)
-    for (group, _), cost in parts.items():
-        groups[group].append(cost)
-    return sum((Cost.most(costs) for costs in groups.values()), Cost()).total(delta, convert)
+    with localcontext() as context:
+        context.rounding = ROUND_CEILING
+        parts: dict[tuple[str, str], Cost] = defaultdict(Cost)
+        for entry in entries:
+            own = Cost.of(entry.epsilon, entry.delta, entry.rho)
+            parts[entry.group, entry.part if entry.group else ""] += own
+        groups: dict[str, list[Cost]] = defaultdict(list)
+        for (group, _), cost in parts.items():
+            groups[group].append(cost)
+        both = sum((Cost.most(costs) for costs in groups.values()), Cost())
+    return both.total(delta, convert)

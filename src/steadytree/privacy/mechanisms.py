@@ -136,15 +136,15 @@ def _noised(kind: str, values: Integers, scale: float) -> Integers:
 
 
 # ---- mechanisms ----
-def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
+def check_epsilon(epsilon: Any) -> float:
     """Check that a budget is a number from 1e-6 to 1e6."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-        _LOG.warning("refused: %s of type %s", name, type(epsilon).__name__)
-        raise TypeError(f"{name} must be a number, got {type(epsilon).__name__}.")
+        _LOG.warning("refused: epsilon of type %s", type(epsilon).__name__)
+        raise TypeError(f"epsilon must be a number, got {type(epsilon).__name__}.")
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        _LOG.warning("refused: %s %s", name, epsilon)
+        _LOG.warning("refused: epsilon %s", epsilon)
         raise ValueError(
-            f"{name} must be a finite number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}, "
+            f"epsilon must be a finite number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}, "
             f"got {epsilon}; common choices lie between 0.1 and 10."
         )
     return float(epsilon)

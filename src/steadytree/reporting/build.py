@@ -20,7 +20,6 @@ from steadytree.models.tree import Tree
 from steadytree.reporting import sections
 from steadytree.reporting.checks import is_missing
 from steadytree.reporting.data_set import Origin, made_with
-from steadytree.reporting.ensemble import build_ensemble
 from steadytree.reporting.findings.rules import make_findings
 from steadytree.reporting.findings.screening import protected_groups, screen
 from steadytree.reporting.formatting import (
@@ -33,7 +32,8 @@ from steadytree.reporting.formatting import (
 )
 from steadytree.reporting.interactive.cases import build_cases
 from steadytree.reporting.options import ReportOptions
-from steadytree.reporting.validation import build_validation
+from steadytree.reporting.robustness import build_ensemble, build_robustness
+from steadytree.reporting.stability import build_scorecard_stability, build_stability
 from steadytree.reporting.wording import build_nodes
 
 FORMAT = 1  # raised when the meaning of a field changes
@@ -176,16 +176,16 @@ def _sections(
     model: Any, fitted: Tree | Scorecard | BlackBox, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any]:
     """The sections that need options; None for those left out."""
-    rows, again = (X, label_array(y)), sections.build_stability
+    rows, again = (X, label_array(y)), build_stability
     if isinstance(fitted, Scorecard):
-        options, again = replace(options, scorecard=model), sections.build_scorecard_stability
+        options, again = replace(options, scorecard=model), build_scorecard_stability
     full = not options.quick
     robustness = stability = change = None
     if not isinstance(fitted, BlackBox) and (
         full or options.perturbation is not None
     ):  # a stated one is always measured
         options.on_progress("measuring robustness", 0.55)
-        robustness = sections.build_robustness(model, fitted, *rows, options)
+        robustness = build_robustness(model, fitted, *rows, options)
     ensemble = None
     if isinstance(fitted, BlackBox) and (full or options.perturbation is not None):
         options.on_progress("verifying the ensemble", 0.55)
@@ -208,7 +208,7 @@ def _sections(
         "privacy": sections.build_privacy(model, *rows, options),
         "groups": sections.build_groups(fitted, *rows, options),
         "calibration": sections.build_calibration(fitted, *rows, options),
-        "validation": build_validation(fitted, *rows, options),
+        "validation": sections.build_validation(fitted, *rows, options),
     }
 
 
@@ -241,7 +241,7 @@ def _sampled(options: ReportOptions) -> str:
 
 def _size_text(size: Complexity | None, fitted: Tree | Scorecard | BlackBox) -> str:
     if size is None:
-        return "It is no single tree or risk score, so its decisions are not shown."
+        return "It is neither a single tree nor a risk score, so its splits are not shown."
     if isinstance(fitted, Scorecard):
         variables = (
             "1 variable" if len(fitted.variables) == 1 else f"{len(fitted.variables)} variables"

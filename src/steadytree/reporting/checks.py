@@ -118,7 +118,7 @@ def check_groups(table: Table, names: Sequence[str]) -> None:
         if n_values > MOST_GROUPS:
             raise ValueError(
                 f"--by {name}: the column holds {n_values:,} different values, and a table has "
-                f"room for {MOST_GROUPS} groups: put values together first."
+                f"room for {MOST_GROUPS} groups: merge values first."
             )
 
 

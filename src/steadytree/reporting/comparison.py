@@ -53,9 +53,7 @@ class Comparison(Results):
         return framed(self.html, "comparison")
 
 
-def page_data(
-    found: Comparison, title: str, sha256: str, origin: Origin | None, date: str | None = None
-) -> dict[str, Any]:
+def page_data(found: Comparison, title: str, sha256: str, origin: Origin | None) -> dict[str, Any]:
     """All figures of a comparison and where they come from."""
     return {
         "format": FORMAT,
@@ -64,7 +62,7 @@ def page_data(
         "comparison": found.formatted,
         "data_sha256": sha256,
         "origin": (origin or Origin()).to_dict(),
-        "made": made_with(date),
+        "made": made_with(),
     }
 
 

@@ -110,10 +110,10 @@ def alike_text(changes: TreeChanges) -> str:
         return ""  # the headline says so
     values = [_value_text(*one) for one in (changes.equivalence.example or {}).items()]
     if not values:
-        return "They decide differently on every input."
+        return "Predictions differ for every input."
     more = f" and {len(values) - MOST_VALUES} more values" if len(values) > MOST_VALUES else ""
     listed = ", ".join(values[:MOST_VALUES]) + more
-    return f"They decide differently, for example, where {listed}."
+    return f"Predictions differ, for example, where {listed}."
 
 
 def _value_text(name: str, value: Any) -> str:
@@ -148,13 +148,13 @@ def class_texts(changes: TreeChanges) -> list[str]:
     more = len(texts) - MOST_CLASSES
     if more < 2:
         return texts
-    return [*texts[:MOST_CLASSES], f"{more:,} more classes are new, gone or unknown to both trees."]
+    return [*texts[:MOST_CLASSES], f"{more:,} more classes are new, removed or unknown to both."]
 
 
 def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
     name = f"Class “{label_text(change.label)}”"
     if change.status == "gone":
-        text = f"{name} is gone: no leaf of the new tree predicts it."
+        text = f"{name} was removed: no leaf of the new tree predicts it."
     elif change.status == "unknown":
         text = f"{name} is in the rows but unknown to both trees."
     else:

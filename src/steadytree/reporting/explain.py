@@ -138,7 +138,7 @@ class Explanation:
             lines.append(f"  {one.text}? {answer}{points} (it is {one.value})")
         lines.append(self._inside_text())
         if not self.changes:
-            lines.append("No allowed change turns the decision.")
+            lines.append("No allowed change changes the prediction.")
         for k, change in enumerate(self.changes):
             head = "Least change that turns it" if k == 0 else "or alone"
             lines.append(f"  {head}: {one_line(change)}")

@@ -1,6 +1,6 @@
-"""plot: a picture of any model or measurement, for notebooks, pages and files."""
+"""plot: a picture of any model or measurement; render: what a notebook shows of one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -16,14 +16,28 @@ from steadytree.distance.diff import TreeChanges
 from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.calibration import Calibration
+from steadytree.metrics.groups import Groups
+from steadytree.metrics.measurement import Measurement
 from steadytree.metrics.validation import Validation
 from steadytree.models.scorecard import as_scorecard
 from steadytree.models.sklearn import as_tree
+from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import Simulation
-from steadytree.reporting import sections
 from steadytree.reporting.diff import build_diff, diff_text
-from steadytree.reporting.formatting import format_comparison, one_line, plain, plain_measurements
+from steadytree.reporting.formatting import (
+    format_comparison,
+    label_text,
+    one_line,
+    percent_text,
+    plain,
+    plain_measurements,
+)
 from steadytree.reporting.html import render_picture
+from steadytree.reporting.stability import (
+    collection_thresholds,
+    scorecard_thresholds,
+    tree_thresholds,
+)
 from steadytree.reporting.svg import figures
 from steadytree.reporting.svg.canvas import Axis, frame_picture, stack
 from steadytree.reporting.svg.charts import Series, curve, heat, strips
@@ -42,6 +56,9 @@ NAMESPACE = "http://www.w3.org/2000/svg"
 MOST_FEATURES = 8
 SUFFIXES = (".svg", ".html", ".txt")
 KINDS = ("model", "frontier")
+MOST_NODES = 200  # of a tree that is plotted in a notebook
+CELL = Markup('<td style="text-align:left">{}</td>')
+HEAD = Markup('<th style="text-align:left">{}</th>')
 
 
 @dataclass(frozen=True)
@@ -232,7 +249,7 @@ def _plot_collection(facts: CollectionFacts) -> Markup:
         row[0] = f"{row[0].removesuffix(' %')} ± {100 * deviation:.0f} %"
     heads = ["importance", *figures.SPLITS.values()]
     parts = [heat(names, heads, shares.tolist(), texts)]
-    found = sections.collection_thresholds(facts, (facts.importances > 0).mean(axis=0))
+    found = collection_thresholds(facts, (facts.importances > 0).mean(axis=0))
     if found:
         parts.append(strips(figures.threshold_strips(found)))
     return frame_picture(stack(parts), f"What {facts.n_trees} trees have in common")
@@ -281,11 +298,11 @@ RESULTS: dict[type, tuple[str, Callable[[Any], Markup]]] = {
     TreeChanges: ("Changes of a tree", lambda found: plot_diff(build_diff(found))),
     Refits: (
         "Thresholds after retraining",
-        lambda found: figures.threshold_chart(sections.tree_thresholds(found)),
+        lambda found: figures.threshold_chart(tree_thresholds(found)),
     ),
     ScorecardRefits: (
         "Thresholds after retraining",
-        lambda found: figures.threshold_chart(sections.scorecard_thresholds(found), "fit"),
+        lambda found: figures.threshold_chart(scorecard_thresholds(found), "fit"),
     ),
     StabilityCurve: ("Stability curve", _plot_stability),
     CollectionFacts: ("Collection of trees", _plot_collection),
@@ -296,3 +313,52 @@ TEXTS: dict[type, Callable[[Any], str]] = {
     TreeChanges: lambda found: diff_text(build_diff(found)).plain,
     Simulation: str,
 }
+
+
+# ---- notebooks ----
+def render(thing: Any) -> str | None:
+    """HTML with a result's measurements and picture; None where there are neither."""
+    if isinstance(thing, Measurement):
+        return str(_measurements([thing]))
+    parts = [_groups(thing)] if isinstance(thing, Groups) else []
+    found = getattr(thing, "measurements", None)
+    listed = found() if callable(found) else found
+    if listed:
+        parts.insert(0, _measurements(list(listed)))
+    picture = _picture(thing)
+    if picture:
+        parts.append(Markup('<div style="overflow-x:auto">{}</div>').format(Markup(picture)))
+    return str(Markup("").join(parts)) if parts else None
+
+
+def _picture(thing: Any) -> str:
+    tree = thing if isinstance(thing, Tree) else getattr(thing, "tree_", None)
+    if isinstance(tree, Tree):
+        return plot(tree).svg if tree.n_nodes <= MOST_NODES else ""
+    if as_scorecard(thing) is not None or isinstance(thing, tuple(RESULTS)):
+        return plot(thing).svg
+    return ""
+
+
+def _measurements(listed: list[Measurement]) -> Markup:
+    rows = [
+        (one_line(one["name"]), one["shown"], one["shown_interval"], one_line(one["meaning"]))
+        for one in plain_measurements(listed)
+    ]
+    return _table(("", "value", "interval", "meaning"), rows)
+
+
+def _groups(found: Groups) -> Markup:
+    rows = [
+        (label_text(one.name), f"{one.n_rows:,}", percent_text(one.accuracy))
+        for one in found.groups
+    ]
+    return _table((one_line(found.column), "rows", "accuracy"), rows)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    """A table of texts, which are escaped."""
+    head = Markup("").join(HEAD.format(text) for text in heads)
+    lines = [Markup("").join(CELL.format(text) for text in row) for row in rows]
+    body = Markup("").join(Markup("<tr>{}</tr>").format(line) for line in lines)
+    return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body)

@@ -3,55 +3,37 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from steadytree.data.column import Column
+from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.data.dataset import Dataset, Sampled
-from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
-from steadytree.metrics.accuracy import accuracy
+from steadytree.metrics.accuracy import accuracy, answer_rows
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
+from steadytree.metrics.validation import validate_answers
 from steadytree.models.black_box import BlackBox
 from steadytree.models.documents import scorecard_to_dict
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.scorecard_tree import scorecard_to_tree
 from steadytree.models.tree import Tree
-from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
-from steadytree.reporting.interactive.sliders import (
-    attacked_columns,
-    candidates,
-    changed_decisions,
-    noise_steps,
-)
-from steadytree.reporting.leave_one_out import build_leave_one_out
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
-from steadytree.robustness.certificate import thin_curve
-from steadytree.robustness.certify import certificate_of, used_columns
-from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation, usual_perturbation
-from steadytree.stability.refits import (
-    KEPT,
-    Refits,
-    ScorecardRefits,
-    columns_used,
-    refits,
-    thresholds,
-)
-from steadytree.stability.removal import affordable
+from steadytree.stability.optimism import optimism
 
 MOST_LISTED = 1_000  # rows whose prediction changed; all are counted
 MOST_PRIVATE = 5_000  # rows for accuracy against epsilon
-MOST_CERTIFIED = 20_000
 MOST_SEPARATED = 3_000  # rows of which all pairs are compared
-MOST_ATTACKS = 5
-MOST_NAMES = 8
 NEARER = "Over all rows the classes can only be closer."
-MOST_ROWS, REPEATS, MOST_FEATURES = 10_000, 20, 8
-MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
-MOST_COLUMNS = 15
-SMALLER = "All {}s compared are fitted to this sample, not to all rows."
+MOST_CORRECTED, REFITS = 1_000, 5  # rows and refits for the optimism
+SEVERAL = (
+    "The model has {} classes. Ranking, cut-offs and usefulness are about one event: "
+    "steadytree.metrics.validation.validate(model, X, y, positive=...) measures one class against "
+    "the others."
+)
+ONE_CLASS = "All rows are of one class, so there is nothing to rank and no error to count."
+ANSWERS_ONLY = "The model gives predictions and no risks."
+SAMPLED = "All models compared are fitted to this sample: on all rows the optimism is smaller."
 
 
 def build_groups(
@@ -86,6 +68,48 @@ def build_calibration(
 def _label(shown: dict[str, Any], fitted: Tree | Scorecard | BlackBox) -> str:
     """The class that figures are about; empty above two classes, where they are about none."""
     return label_text(shown["label"]) if len(fitted.classes) == 2 else ""
+
+
+def build_validation(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[str, Any]:
+    """Figures of the risk of the second of two classes; else a sentence that says why not."""
+    found = answer_rows(model, X, y)
+    scorecard = as_scorecard(model)
+    why = ""
+    if len(found.classes) != 2:
+        why = SEVERAL.format(len(found.classes))
+    elif len(set(found.truth.tolist())) < 2:
+        why = ONE_CLASS
+    elif scorecard is not None and not scorecard.gives_risks:
+        why = ANSWERS_ONLY
+    if why:
+        return {"why_not": why, "readings": []}
+    result = validate_answers(found)
+    return {
+        "why_not": "",
+        "readings": plain_measurements(result.measurements()),
+        "optimism": None if options.quick else _optimism(options),
+        **plain(result.to_dict()),
+        "label": label_text(result.label),
+    }
+
+
+def _optimism(options: ReportOptions) -> dict[str, Any] | None:
+    """Figures corrected by refits to bootstrap samples.
+
+    None without learner and training rows, and where rows held out show the same directly.
+    """
+    if options.learner is None or options.train is None or options.origin.seen is False:
+        return None
+    rows = Sampled.of(options.train, options.train.labels, MOST_CORRECTED, options.seed)
+    try:
+        found = optimism(
+            options.learner, rows.features, rows.labels, REFITS, random_state=options.seed
+        )
+    except UnsuitableDataError:  # a learner that cannot take a sample of the rows
+        return None
+    note = f"{rows.note} {SAMPLED}" if rows.note else ""
+    readings = plain_measurements(found.measurements())
+    return {"n_refits": REFITS, "note": note, "readings": readings}
 
 
 def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
@@ -158,89 +182,6 @@ def _ledger(ledger: Any) -> dict[str, Any]:
     return {**sums, "entries": entries}
 
 
-def build_robustness(
-    model: Any, fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
-) -> dict[str, Any] | None:
-    """Certified accuracy by size, worst case, and the smallest changes that overturn predictions.
-
-    The model itself is certified, since the tree of a scikit-learn model has kinds from these rows.
-    """
-    rows = Sampled.of(X, y, MOST_CERTIFIED, options.seed)
-    noise = _noise(rows.features, options)
-    if noise is None:
-        return None
-    found = certificate_of(model, rows.features, rows.labels, noise)
-    sizes, shares = thin_curve(found.right, found.distance)
-    return {
-        "note": " ".join(filter(None, [rows.note, _fixed_note(fitted, noise)])),
-        "notes": [one_line(one) for one in found.notes],
-        "radii": _radii(fitted, noise),
-        "n_rows": len(rows.labels),
-        "stated": options.perturbation is not None,
-        "usual_share": NOISE_SHARE,
-        "perturbation": plain(noise.to_dict()),
-        "readings": plain_measurements(found.measurements()),
-        "n_attacked": len(found.attacked) if noise.budget is not None else None,
-        "attacked_columns": [] if noise.budget is None else attacked_columns(found),
-        "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
-        "steps": None if options.quick else noise_steps(found, fitted),
-        "attacks": [
-            {
-                "row": example.row,
-                "size": example.size,
-                "answer": label_text(example.answer),
-                "other": label_text(example.other),
-                "steps": [one_line(str(step)) for step in example.steps],
-            }
-            for example in found.counterexamples(MOST_ATTACKS)
-        ],
-        **_search(model),
-    }
-
-
-def _search(model: Any) -> dict[str, Any]:
-    """How the search for a robust tree went: rows kept by the best tree, and by any at most."""
-    steps = getattr(model, "history_", None)
-    if not steps or not hasattr(model, "optimality_gap_"):
-        return {}
-    total = model.objective_ + steps[-1].incumbent
-    found = [(float(s.seconds), total - s.incumbent, total - s.bound) for s in steps]
-    shown = dict(zip(("seconds", "kept", "bound"), zip(*found, strict=True), strict=True))
-    return {"search": {**plain(shown), "gap": model.optimality_gap_, "status": model.status_}}
-
-
-def _noise(X: Any, options: ReportOptions) -> Perturbation | None:
-    """The stated perturbation or the default one; None for text and 0/1 columns alone."""
-    noise = options.perturbation or usual_perturbation(X)
-    return noise if options.perturbation is not None or noise.radius else None
-
-
-def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
-    """A sentence where columns are used about that the noise does not touch."""
-    noun = "tree" if isinstance(fitted, Tree) else "risk score"
-    used = np.array(used_columns(fitted), np.int64)
-    moves = noise.all_moves(fitted.space)
-    fixed = used[np.isinf(np.minimum(moves.up, moves.down))[used]]
-    if not len(fixed):
-        return ""
-    names = [one_line(fitted.space.names[k]) for k in fixed[:MOST_NAMES]]
-    more = f" and {len(fixed) - MOST_NAMES} more" if len(fixed) > MOST_NAMES else ""
-    return (
-        f"The perturbation does not change {len(fixed)} of the {len(used)} columns that the {noun} "
-        f"uses: {', '.join(names)}{more}."
-    )
-
-
-def _radii(fitted: Tree | Scorecard, noise: Perturbation) -> list[dict[str, str]]:
-    """How far columns that the model uses may be off, in their own units."""
-    if not isinstance(noise.radius, dict):
-        return []
-    used = [fitted.space.names[j] for j in used_columns(fitted)]
-    moved = [(name, noise.radius.get(name)) for name in used]
-    shown = [(name, radius) for name, radius in moved if radius][:MOST_COLUMNS]
-    return [{"name": one_line(name), "radius": f"{radius:.3g}"} for name, radius in shown]
-
-
 def build_separation(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
     """How far apart the classes are, whatever the model."""
     from steadytree.robustness.separation import MOST_CLASSES, separation  # and its solvers
@@ -258,143 +199,3 @@ def build_separation(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] |
         "nearest_other_class": plain(near[indices]),
         "share": plain((len(near) - indices) / len(near)),
     }
-
-
-def _refitted(
-    options: ReportOptions, most_rows: int, repeats: int, noun: str
-) -> tuple[Sampled, Any, dict[str, Any]] | None:
-    """Training rows, refits to parts of them, and what both sections on stability show of that.
-
-    None where the learner or its training rows are not known.
-    """
-    learner = options.learner
-    if learner is None or options.train is None:
-        return None
-    rows = Sampled.of(options.train, options.train.labels, most_rows, options.seed)
-    n = affordable(learner, len(rows.labels), repeats)
-    whole = None if rows.note else options.whole  # which is fitted to all rows
-    again = refits(learner, rows.features, rows.labels, n, random_state=options.seed, whole=whole)
-    note = f"{rows.note} {SMALLER.format(noun)}" if rows.note else ""
-    shown = {"learner": type(learner).__name__, "note": note, "n_rows": len(rows.labels)}
-    return rows, again, shown
-
-
-def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
-    """Leave-one-out, refits, first splits, thresholds and alternative trees."""
-    refitted = _refitted(options, MOST_ROWS, REPEATS, "tree")
-    if refitted is None:
-        return None
-    rows, again, shown = refitted
-    if isinstance(again, ScorecardRefits):
-        raise ValueError(
-            "learner fits risk scores, but the model is a tree: pass the learner of the tree."
-        )
-    return (
-        shown
-        | build_leave_one_out(options, rows)
-        | {
-            "changed_decisions": changed_decisions(again.whole, again.trees, X),
-            "candidates": candidates(fitted, again, X, y, _noise(X, options), options.seed),
-            "refit_readings": plain_measurements(again.measurements()),
-            "kept": KEPT,
-            "distances": plain(again.distances),
-            "first": _first_splits(again.facts),
-            "cuts": tree_thresholds(again),
-        }
-    )
-
-
-def build_scorecard_stability(
-    options: ReportOptions, fitted: Any, X: Any, y: Any
-) -> dict[str, Any] | None:
-    """How many predictions and columns stay when a scorecard is refitted to part of the rows."""
-    refitted = _refitted(options, MOST_SCORECARD_ROWS, SCORECARD_REPEATS, "risk score")
-    if refitted is None:
-        return None
-    _, again, shown = refitted
-    if not isinstance(again, ScorecardRefits):
-        raise ValueError("learner fits trees, but the model is a risk score: pass its own learner.")
-    return (
-        shown
-        | {
-            "changed_decisions": changed_decisions(again.whole, again.scorecards, X),
-            "n_cards": len(again.scorecards),
-            "kept": KEPT,
-            "readings": [],  # single rows are not left out
-            "refit_readings": plain_measurements(again.measurements()),
-            "columns": [
-                {"name": one_line(name), "share": share, "own": name in columns_used(again.whole)}
-                for name, share in list(again.columns().items())[:MOST_COLUMNS]
-            ],
-            "cuts": scorecard_thresholds(again),
-        }
-    )
-
-
-def scorecard_thresholds(again: ScorecardRefits) -> list[dict[str, Any]]:
-    """Thresholds of the refitted scorecards, for the numeric columns of the scorecard itself."""
-    shares, found = again.columns(), []
-    for column in again.whole.space:
-        own = thresholds(again.whole, column.name) if column.name in shares else np.empty(0)
-        if len(own) and column.high > column.low:
-            values = again.thresholds(column.name)
-            found.append(_strip(column, values, own, shares[column.name]))
-    return found
-
-
-def _first_splits(facts: CollectionFacts) -> dict[str, Any]:
-    """How often each feature is used at the root and its children."""
-    shares = facts.first_splits / facts.n_trees
-    names = [*(one_line(name) for name in facts.space.names), "(leaf)"]
-    order = np.argsort(-shares.max(axis=0), kind="stable")[:MOST_FEATURES]
-    kept = [int(k) for k in order if shares[:, k].max() > 0]
-    return {
-        "n_trees": facts.n_trees,
-        "places": list(POSITIONS),
-        "features": [names[k] for k in kept],
-        "shares": [plain(shares[:, k]) for k in kept],
-    }
-
-
-def tree_thresholds(again: Refits) -> list[dict[str, Any]]:
-    """Thresholds of the most important features over all trees, and those of the tree itself."""
-    trees = (again.whole, *again.trees)
-    used = np.array([[len(_own_thresholds(t, n)) > 0 for n in t.space.names] for t in trees])
-    return collection_thresholds(again.facts, used.mean(axis=0), again.whole)
-
-
-def collection_thresholds(
-    facts: CollectionFacts, shares: NDArray[np.float64], own: Tree | None = None
-) -> list[dict[str, Any]]:
-    """Thresholds of the most important features; those of the tree `own` are marked.
-
-    `shares` holds the share of trees that use each feature.
-    """
-    found: list[dict[str, Any]] = []
-    columns = dict(zip(facts.space.names, zip(facts.space, shares, strict=True), strict=True))
-    for name in facts.columns()["feature"].tolist():
-        values, (column, share) = facts.thresholds.get(name, np.empty(0)), columns[name]
-        if len(values) and column.high > column.low:
-            marked = np.empty(0) if own is None else _own_thresholds(own, name)
-            found.append(_strip(column, values, marked, share))
-    return found[:MOST_FEATURES]
-
-
-def _strip(column: Column, values: Any, own: Any, share: float) -> dict[str, Any]:
-    """Thresholds of one column, with the ends of its range as text."""
-    tolerance = (column.high - column.low) * 1e-3
-    return {
-        "feature": one_line(column.name),
-        "low": column.low,
-        "high": column.high,
-        "low_text": formatting.number_text(column.low, tolerance),
-        "high_text": formatting.number_text(column.high, tolerance),
-        "cuts": plain(values),
-        "own": plain(own),
-        "share": share,
-    }
-
-
-def _own_thresholds(tree: Tree, name: str) -> Any:
-    found = tree.threshold[tree.feature == tree.space.names.index(name)]
-    return np.sort(found[np.isfinite(found)])

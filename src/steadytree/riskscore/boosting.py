@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from steadytree.metrics.accuracy import roc_area
 from steadytree.models.condition import Condition
 from steadytree.riskscore._kernels.votes import ALWAYS, DOWN, UP, BoostTable, boost_majority
 from steadytree.riskscore.candidates import BinnedFeatures, DerivedFeatures, TrainingRows
@@ -188,12 +189,7 @@ def noisy_accuracy(found: Points, rows: TrainingRows, tau: float, ties_wrong=Fal
 
 def ranking_auc(found: Points, rows: TrainingRows) -> float:
     """Area under the ROC curve of the totals; one half where all are equal."""
-    total = worst_totals(found, rows, 0.0)
-    _, index = np.unique(total, return_inverse=True)
-    event = rows.labels > 0
-    with_event, without = (np.bincount(index, rows.weights * each) for each in (event, ~event))
-    below = np.cumsum(without) - without / 2  # equal totals count one half
-    return float(with_event @ below / (with_event.sum() * without.sum()))
+    return roc_area(worst_totals(found, rows, 0.0), rows.labels > 0, rows.weights)
 
 
 def is_above(shares: NDArray[np.float64], chance: Any, errors: float) -> bool:

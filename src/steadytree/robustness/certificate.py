@@ -256,18 +256,20 @@ class Certificate(Shown):
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
-        always = "share right when always giving the most frequent answer; no move can lower it"
+        always = "accuracy of always predicting the largest class; no noise lowers it"
         measurements = [
-            Measurement("accuracy", self.accuracy, "share of rows it gets right as they are"),
+            Measurement(
+                "accuracy", self.accuracy, "share predicted correctly without perturbation"
+            ),
             Measurement("majority baseline", self.baseline, always),
         ]
         if self.perturbation.budget is not None:
-            meaning = "share still right after the worst perturbation within the budget"
+            meaning = "share predicted correctly under the worst perturbation within the budget"
             worst = self.worst_case_accuracy
             measurements.append(Measurement("worst-case accuracy", worst, meaning))
         counted = self.right & (self.weight > 0)
         if counted.any():
-            meaning = "half of the right rows change their answer only beyond this size of move"
+            meaning = "half of the correct predictions change only beyond this size of perturbation"
             median = _median(self.distance[counted], self.weight[counted])
             measurements.append(Measurement("median distance", median, meaning))
         return tuple(measurements)
@@ -363,11 +365,13 @@ class EnsembleCertificate(Shown):
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         low, high = self.robust_accuracy
-        always = "share right when always giving the most frequent answer; no move can lower it"
+        always = "accuracy of always predicting the largest class; no noise lowers it"
         return (
-            Measurement("accuracy", self.accuracy, "share of rows it gets right as they are"),
+            Measurement(
+                "accuracy", self.accuracy, "share predicted correctly without perturbation"
+            ),
             Measurement("majority baseline", self.baseline, always),
-            Measurement("worst-case accuracy, at least", low, "share proven to stay right"),
+            Measurement("worst-case accuracy, at least", low, "share proven to stay correct"),
             Measurement("worst-case accuracy, at most", high, "share for which no attack is known"),
             Measurement("decided", self.decided, "share of rows that the search decided"),
         )

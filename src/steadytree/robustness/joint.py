@@ -80,7 +80,7 @@ class OneHotGroups:
                 shown = ", ".join(f"{value:g}" for value in values[bad[0]])
                 raise ValueError(
                     f"row {bad[0]} holds {shown} in the one-hot group {listed}: exactly one must "
-                    "be 1 and the others 0. Mend the row, or take the group out of one_hot."
+                    "be 1 and the others 0. Correct the row, or remove the group from one_hot."
                 )
             category = np.where(ones == 1, values.argmax(axis=1), size - 1).astype(np.float64)
             merged.append(np.where(missing, np.nan, category)[:, None])

@@ -395,6 +395,6 @@ def check_integers(noise: Perturbation, space: FeatureSpace, values: NDArray[np.
             )
 
 
-def usual_perturbation(X: Any, share: float = NOISE_SHARE) -> Perturbation:
+def usual_perturbation(X: Any) -> Perturbation:
     """Every number may move by a share of its column's range; text and 0/1 columns stay."""
-    return Perturbation(radius=f"{100 * share:g} %").scaled_to(X)
+    return Perturbation(radius=f"{100 * NOISE_SHARE:g} %").scaled_to(X)

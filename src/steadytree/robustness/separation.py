@@ -126,35 +126,37 @@ class Separation(Shown):
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         found = [
-            Measurement("separateness", self.separateness, "share of rows that can stay"),
-            Measurement("rows to drop", len(self.dropped), "so that the classes are apart"),
+            Measurement("separateness", self.separateness, "share left without conflicting rows"),
+            Measurement("rows to drop", len(self.dropped), "conflicting rows to remove"),
             Measurement("2 r", self.two_r, "least distance between classes once they are dropped"),
         ]
         if self.depth_says_something:
-            meaning = "enough to get every row that stays right, by the classes' distance"
+            meaning = "some tree of this depth is correct on all remaining rows"
             found.append(Measurement("tree depth", self.depth_bound, meaning))
         else:
-            meaning = "enough for any labels of these rows: the classes' distance promises no less"
+            meaning = "enough for any labels; the distance of the classes gives no smaller depth"
             found.append(Measurement("tree depth", self.depth_anyway, meaning))
         if self.linear is not None:
             share, gamma, edge = self.linear.separateness, self.linear.gamma, self.linear.edge
             found += [
-                Measurement("linear separateness", share, "right of a hyperplane"),
-                Measurement("margin", gamma, "of that hyperplane, in l1, on [-1, 1]"),
-                Measurement("edge", edge, "accuracy of the best condition above 1/2"),
+                Measurement("linear separateness", share, "accuracy of the best hyperplane"),
+                Measurement("margin", gamma, "l1 margin of that hyperplane, columns on [-1, 1]"),
+                Measurement("edge", edge, "weighted accuracy of the best condition, above 1/2"),
             ]
         return tuple(found)
 
     def _about_rows(self) -> Statement:
         """A lower bound holds however long it took to find rows that suffice."""
         least, n = self.least_dropped, len(self.dropped)
-        says = f"the classes are apart once {n:,} rows are dropped, and no fewer will do"
+        says = (
+            f"the classes are apart once {n:,} rows are dropped, and dropping fewer is not enough"
+        )
         if n == 0:
-            says = "the classes are apart as they are: no row has to go"
+            says = "the classes are apart as they are: no row has to be dropped"
         elif not self.exact:
             says = (
                 f"at least {least:,} rows must be dropped for the classes to be apart; "
-                f"{n:,} will do"
+                f"{n:,} are enough"
             )
         return Statement(says, "nothing", True)
 
@@ -162,12 +164,12 @@ class Separation(Shown):
         stay = f"all {self.n_rows - len(self.dropped):,} rows that stay"
         bound = f"{self.depth_bound:,.0f}" if np.isfinite(self.depth_bound) else "without a limit"
         if np.isinf(self.two_r):
-            says = f"{stay} are of one class: nothing is left to tell apart"
+            says = f"{stay} are of one class, so nothing is left to separate"
         elif self.depth_says_something:
             says = f"some tree of depth {bound} is right on {stay}"
         else:
             says = (
-                f"the distance of the classes promises nothing useful: a tree of depth {bound} "
+                f"the distance of the classes gives no useful bound: a tree of depth {bound} "
                 f"that is right on {stay}, where one of depth {self.depth_anyway:,} exists for "
                 "any labels"
             )

@@ -43,8 +43,8 @@ class ShiftAccuracy(Shown):
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
-        expected = "share right after a random shift, expected"
-        least = f"least share right among {len(self.sampled):,} shifts"
+        expected = "expected share correct after a random shift"
+        least = f"lowest share correct among {len(self.sampled):,} random shifts"
         average = Measurement("average accuracy", self.average, expected)
         return average, Measurement("worst accuracy", self.worst, least)
 

@@ -16,6 +16,7 @@ from steadytree._base.parallel import fan_out
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import match_labels
 from steadytree.data.table import Table
+from steadytree.metrics.accuracy import roc_area
 from steadytree.models.boxes import rebase, with_classes
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
@@ -217,22 +218,8 @@ def mean_area(
     if len(observed) < 2:
         return float(np.average(shares.argmax(axis=1) == truth, weights=weights))
     scored = observed[1:] if len(observed) == 2 else observed
-    areas = [_area(shares[:, label], truth == label, weights) for label in scored]
+    areas = [roc_area(shares[:, label], truth == label, weights) for label in scored]
     return float(np.mean(areas))
-
-
-def _area(
-    scores: NDArray[np.float64],
-    positive: NDArray[np.bool_],
-    weights: NDArray[np.float64] | None = None,
-) -> float:
-    """Probability that a positive row scores above a negative one, ties counting half."""
-    levels, index = np.unique(scores, return_inverse=True)
-    flags = positive * (1.0 if weights is None else weights)
-    up = np.bincount(index, flags, len(levels))
-    down = np.bincount(index, (1.0 if weights is None else weights) - flags, len(levels))
-    below = np.cumsum(down) - down
-    return float((up * (below + down / 2)).sum() / (up.sum() * down.sum()))
 
 
 Columns = Mapping[str, NDArray[Any]]

@@ -132,7 +132,7 @@ def read_previous(
     if len(united) == len(tree.classes) + len(classes):
         raise ValueError(
             f"previous predicts {quote(tree.classes.tolist())}, and y has none of these but "
-            f"{quote(classes.tolist())}: bring the labels to one form, or pass another tree."
+            f"{quote(classes.tolist())}: use one form for all labels, or pass another tree."
         )
     tree = with_classes(tree, united)
     if names:

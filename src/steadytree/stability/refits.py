@@ -69,7 +69,7 @@ class ScorecardRefits(Shown):
             _percentage(
                 "same columns",
                 np.mean(kept),
-                "share of its columns that a card fitted again asks about too",
+                "share of its columns that a refitted risk score uses too",
             ),
         )
 
@@ -124,19 +124,19 @@ class Refits(Shown):
             Measurement(
                 "retraining distance",
                 self.value,
-                "mean path distance to trees learned again on part of the rows",
+                "mean path distance to trees refitted to part of the rows",
                 within,
             ),
             _percentage(
                 "same answers",
                 self.agreement.mean(),
-                "share of rows that get the same answer from a tree learned again",
+                "share of rows with the same prediction by a refitted tree",
                 same,
             ),
             _percentage(
                 "same tree",
                 (self.distances == 0).mean(),
-                "share of refits that give the very same tree",
+                "share of refits that give the same tree",
             ),
         )
 

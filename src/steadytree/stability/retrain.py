@@ -16,9 +16,7 @@ from steadytree.data.dataset import read_fingerprints, rows_in
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.base import TreeClassifierMixin, read_rows
-from steadytree.models.boxes import (
-    in_double,
-)
+from steadytree.models.boxes import in_double
 from steadytree.models.tree import Tree
 from steadytree.stability.approach import Approach
 from steadytree.stability.bootstrap import Sample, mean_area
@@ -301,10 +299,11 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         """What was chosen against the plain refit, and what a better step would cost."""
         score, cost, name = self.steps_["score"], self.steps_["flips"], NAMES[self.scoring]
         sign = -1 if self.scoring == "log_loss" else 1
+        splits = "1 split changes" if changes == 1 else f"{changes:.0f} splits change"
         text = (
-            f"{name} {score[step]:.3f} on rows not learned from, {score[-1]:.3f} by a plain refit "
+            f"{name} {score[step]:.3f} on held-out rows, {score[-1]:.3f} by a plain refit "
             f"(limit {self.max_score_loss:g}). {flips:,.0f} of {total:,.0f} decisions change, "
-            f"{cost[-1]:,.0f} by the refit; {changes:.0f} splits change, "
+            f"{cost[-1]:,.0f} by the refit; {splits}, "
             f"{self.steps_['changed_splits'][-1]:.0f} by the refit."
         )
         gain, more = sign * (score - score[step]), cost - flips

@@ -177,16 +177,18 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             one = "there is one class only" if len(self.classes_) == 1 else "no column varies"
             return _leaf_alone(rows), Choice(False, f"{one}: a single leaf.", nan, nan, nan)
         teacher = Teacher(rows, seed)
-        losses = f"log loss {teacher.loss:.3f}, that of the class shares {teacher.share_loss:.3f}"
+        losses = f"log loss {teacher.loss:.3f}, {teacher.share_loss:.3f} by the class shares"
         taught = teacher.loss < teacher.share_loss
         grown = self._grow(rows, bins.roundness, directions, teacher if taught else None, seed)
         start = _why_root(grown.tree, bins.space)
         if not taught:
-            reason = f"the teacher learned nothing ({losses} on unseen rows): labels as they are."
+            reason = (
+                f"learned from the labels: an ensemble predicts held-out rows no better ({losses})."
+            )
             return grown, Choice(False, reason + start, teacher.loss, teacher.share_loss, nan)
         same = _answers(grown.value[grown.leaves]) == _answers(teacher.unseen)
         agreement = float(rows.weights @ same / rows.weights.sum())
-        reason = f"the teacher predicts unseen rows ({losses}).{start}"
+        reason = f"learned from an ensemble that predicts held-out rows ({losses}).{start}"
         return grown, Choice(True, reason, teacher.loss, teacher.share_loss, agreement)
 
     def _grow(

@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -161,6 +162,27 @@ def test_every_group_of_categories_can_be_read_whole():
     missing = [letter for letter in "abcdenopqrst" if f"county of {letter * 9} and" not in texts]
     assert not missing  # those between are "any other"
     assert "any other" in texts
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize(("points", "slope"), [(1, 0.9), (11, 0.11), (130, 0.009)])
+def test_totals_risks_and_intervals_stay_clear_of_each_other(points, slope, narrow):
+    ends, bands = [k / 10 for k in range(1, 10)], [k * points for k in range(10)]
+    pairs = number_conditions(0, ends, bands, 0)
+    conditions, given = zip(*pairs, strict=True)
+    card = Scorecard(SPACE, ["no", "yes"], conditions, given, 0, slope, -8.0)
+    rows = np.random.default_rng(0).random((5_000, 1))
+    table = RiskTable.of(card, card.score(rows), np.arange(5_000) // 4_900)
+    svg = plot_scorecard(replace(card, risk_table=table), narrow=narrow)
+    lines = {}
+    for node in ElementTree.fromstring(str(svg)).iter():
+        if node.tag.endswith("text") and "small" in node.get("class", ""):
+            wide = text_width(node.text, 12.5, "points" in node.get("class"))
+            ends = float(node.get("x")) - wide, float(node.get("x"))
+            lines.setdefault(node.get("y"), []).append(ends)
+    assert "< 0.1 " in str(svg).replace("&lt;", "<")
+    for ends in lines.values():
+        assert all(two[0] >= one[1] + 3 for one, two in pairwise(sorted(ends)))
 
 
 def test_long_points_stay_clear_of_those_before_them():

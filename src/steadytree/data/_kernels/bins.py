@@ -8,18 +8,21 @@ BLOCK = 512  # rows binned at once: their values stay in the cache while columns
 
 
 @kernel
-def fill_bins(X, thresholds, ends, below, cell_ends, low, scale, n_categories, binned, start, end):
+def fill_bins(
+    X, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
+):
     """Fill binned (p, n) from row start up to end; missing values take the bin after the last one.
 
     A number's bin is how many thresholds are below it: `bin <= q` is the same as
-    `x <= thresholds[q]`. Thresholds and cells are those of `even_cells`. They leave one or two
-    comparisons where thresholds are spread, and half as many each step where they are not.
+    `x <= thresholds[q]`. Thresholds and cells are those of `even_cells`. They leave one comparison
+    where thresholds are spread, and where they are not, half as many each step. No step has a
+    branch that depends on a value, so that several rows are binned at once.
     n_categories[j] > 0 marks a column of category indices; whatever is none of them is missing.
     """
+    one = np.uint32(1)  # an unsigned index cannot be negative, which would be looked at each time
     for first in range(start, end, BLOCK):
         last = first + BLOCK if first + BLOCK < end else end
         for feature in range(X.shape[1]):
-            # views that begin at 0: no index can be negative, which would be looked at each time
             values, bins = X[first:last, feature], binned[feature, first:last]
             n_known = n_categories[feature]
             if n_known > 0:
@@ -29,24 +32,24 @@ def fill_bins(X, thresholds, ends, below, cell_ends, low, scale, n_categories, b
                 continue
             own = thresholds[ends[feature] : ends[feature + 1]]
             cells = below[cell_ends[feature] : cell_ends[feature + 1]]
-            least, factor, most = low[feature], scale[feature], np.float64(cells.shape[0] - 2)
+            least, factor, highest = low[feature], scale[feature], np.float64(cells.shape[0] - 2)
+            infinity = np.uint32(own.shape[0] - 1)
             for row in range(values.shape[0]):
                 x = np.float64(values[row])
-                if x != x:  # missing
-                    bins[row] = own.shape[0]
-                    continue
-                # as `even_cells` has it; a factor of 0 is that of one cell, also for infinity
-                where = (x - least) * factor if factor > 0.0 else 0.0
-                cell = np.int64(where if where < most else most) if where > 0.0 else np.int64(0)
-                index = np.int64(cells[cell])
-                index += own[index] < x
-                if own[index] < x:
-                    n_left = cells[cell + 1] - index
-                    while n_left > 0:
-                        half = (n_left + 1) >> 1
-                        index += half * (own[index + half - 1] < x)  # no branch to mispredict
-                        n_left -= half
-                bins[row] = index
+                where = (x - least) * factor  # as `even_cells` has it
+                where = where if where > 0.0 else 0.0  # also for no number
+                index = cells[np.uint32(np.int32(where if where < highest else highest))]
+                index = np.uint32(index + np.uint32(own[index] < x))
+                bins[row] = index if x == x else infinity + one
+            n_left = most[feature] - 1
+            while n_left > 0:
+                step = np.uint32((n_left + 1) >> 1)
+                for row in range(values.shape[0]):
+                    x, index = np.float64(values[row]), np.uint32(bins[row])
+                    middle = np.uint32(index + step - one)
+                    passed = own[middle if middle < infinity else infinity] < x
+                    bins[row] = index + step if passed else index
+                n_left >>= 1
 
 
 @kernel

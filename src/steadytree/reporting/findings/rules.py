@@ -42,7 +42,7 @@ CHECKS = (
           "Accuracy on the rows of the fit is too optimistic.",
           "Evaluate the model on rows that were held out."),
     Check("accuracy", "min_accuracy", 0.0, -0.02, None, None, False,
-          "A model that is no better than always predicting one class decides nothing.",
+          "The model is no better than always predicting one class.",
           "Do not use the model for decisions; look for better columns or another learner."),
     Check("AUC", "min_auc", 0.7, 0.6, None, None, False,
           "The model hardly ranks rows of one class above those of another.",
@@ -51,30 +51,30 @@ CHECKS = (
           "Most rows of this class are missed, whatever the accuracy says.",
           "Lower the decision threshold, weight the class (class_weight), or collect more of it."),
     Check("calibration", "max_calibration_error", 0.05, 0.10, 0.01, 0.03, True,
-          "Decisions that rest on the stated probabilities would be wrong by as much.",
+          "Decisions based on the predicted probabilities inherit this error.",
           "Fit the probabilities again on new rows, or use the predicted classes only."),
     Check("leaf rows", "min_leaf_rows", 20, -NEVER, None, None, False,
-          "A rule made from few rows may be chance.",
+          "A rule based on few rows may be due to chance.",
           "Ask for fewer or larger leaves (max_leaf_nodes, min_samples_leaf)."),
     Check("tiny leaves", "max_tiny_leaf_share", 0.01, 0.05, None, None, True,
-          "Leaves that were made from a handful of rows decide on many new ones.",
+          "Leaves fitted to a handful of rows make predictions for many new ones.",
           "Ask for fewer or larger leaves (max_leaf_nodes, min_samples_leaf)."),
     Check("retraining", "max_changed_decisions", 0.05, 0.15, None, None, True,
           "A decision that depends on which rows were drawn is hard to defend.",
           "Use a steadier learner (SteadyTreeClassifier), a smaller tree, or more rows."),
     Check("robustness", "max_robustness_loss", 0.10, 0.25, None, None, True,
-          "Small errors of measurement or small false statements turn decisions.",
+          "Small measurement errors or slightly misreported values change decisions.",
           "Measure these columns better, fit with noise in mind (RobustTreeClassifier), or state "
           "the noise that is realistic."),
     Check("group accuracy", "max_group_gap", 0.05, 0.15, 0.0, 0.05, True,
           "The model is wrong more often for one group than for another.",
-          "Find out why (few rows, other base rates, a poor column) before it decides on people."),
+          "Find out why (few rows, other base rates, a weak column) before people are affected."),
     Check("group recall", "max_recall_gap", 0.05, 0.15, 0.0, 0.05, True,
           "Cases of one group are missed more often than those of another.",
-          "Find out why before it decides on people; a limit can hold the gap down."),
+          "Find out why before people are affected; a limit can cap the gap."),
     Check("group false positives", "max_false_positive_gap", 0.05, 0.15, 0.0, 0.05, True,
           "One group is flagged wrongly more often than another.",
-          "Find out why before it decides on people; a limit can hold the gap down."),
+          "Find out why before people are affected; a limit can cap the gap."),
     Check("group calibration", "max_calibration_gap", 0.05, 0.15, 0.0, 0.05, True,
           "The same stated probability means different risks in different groups.",
           "Calibrate in each group, or leave out the columns that cause it."),
@@ -88,7 +88,7 @@ CHECKS = (
           "A few outliers stretch the range of a column far beyond most of its values.",
           "Look at them, and correct or leave out what was mistyped."),
     Check("drift", "max_drift", 0.10, 0.25, 0.0, 0.0, True,
-          "Figures of the fit do not hold for rows that are distributed otherwise.",
+          "What was measured at the fit need not hold for rows with another distribution.",
           "Find out what changed since the fit; retrain if it lasts."),
 )  # fmt: skip
 
@@ -128,8 +128,8 @@ def level_of(check: Check, seen: Seen) -> str:
     return AMBER if worse(check.amber, check.amber_proof) else GREEN
 
 
-def _measured(data: Mapping[str, Any], section: str, name: str) -> dict[str, Any] | None:
-    listed = data["readings"].get(section, ())
+def _measured(data: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    listed = data["readings"]["accuracy"]
     return next((one for one in listed if one["name"] == name), None)
 
 
@@ -146,7 +146,7 @@ def _seen_rows(data: Mapping[str, Any]) -> Seen | None:
 
 
 def _accuracy(data: Mapping[str, Any]) -> Seen | None:
-    own, base = (_measured(data, "accuracy", name) for name in ("accuracy", "majority baseline"))
+    own, base = (_measured(data, name) for name in ("accuracy", "majority baseline"))
     if own is None or base is None:
         return None
     return Seen(
@@ -158,7 +158,7 @@ def _accuracy(data: Mapping[str, Any]) -> Seen | None:
 
 
 def _auc(data: Mapping[str, Any]) -> Seen | None:
-    found = _measured(data, "accuracy", "AUC")
+    found = _measured(data, "AUC")
     if found is None:
         return None
     return Seen(
@@ -212,7 +212,7 @@ def _retraining(data: Mapping[str, Any]) -> Seen | None:
         return None
     changed = data["stability"]["changed_decisions"]
     figure = f"{100 * changed:.1f} %"
-    text = f"Retrained on nine tenths of its rows, the model decides {figure} of these otherwise."
+    text = f"Retraining on nine tenths of the rows changes {figure} of their predictions."
     return Seen(changed, figure, text)
 
 

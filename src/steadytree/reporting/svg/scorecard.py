@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 from markupsafe import Markup
 
@@ -28,7 +29,8 @@ BOX = 46  # to write points in
 POINTS = 44  # least width of a class's points
 NAME = 200  # least width of the bands beside the points of several classes
 MOST_BAND_LINES = 14  # a group of categories is listed, so that it can be applied by hand
-RISK_COLUMN, RISK_LINE = 168, 19
+RISK_COLUMN, RISK_LINE, SMALL = 168, 19, 12.5
+RISK_HEADS = ("total", "risk", "95 % interval")
 N_SHADES = 4
 STYLE = read_style("scorecard.css")
 SHEET = Markup(
@@ -184,34 +186,39 @@ def _total(sheet: Sheet, width: float, single: float) -> Part:
 def _risks(sheet: Sheet, name: str, lines: Sequence[RiskLine], width: float) -> Part:
     """Totals with risk and interval, in as many columns as fit, read downwards."""
     what = f"Risk of {name} by total" if sheet.is_binary else f"Share of {name} by its total"
-    n_columns = max(1, min(int((width + 12) // (RISK_COLUMN + 12)), math.ceil(len(lines) / 4)))
+    texts = [(line.totals, line.risk, line.interval_text) for line in lines]
+    ends = list(accumulate(_width_of(column) for column in zip(RISK_HEADS, *texts, strict=True)))
+    least = max(ends[-1], RISK_COLUMN)
+    n_columns = max(1, min(int((width + 12) // (least + 12)), math.ceil(len(lines) / 4)))
     tall = math.ceil(len(lines) / n_columns)
     wide = (width - 12 * (n_columns - 1)) / n_columns
+    ends = [end + (wide - ends[-1]) * k / 2 for k, end in enumerate(ends)]
     parts = [titled(text_at(0, 14, fit_text(what, width, TEXT, True), "points"), what)]
     for column in range(n_columns):
         x = column * (wide + 12)
         own = lines[column * tall : (column + 1) * tall]
         if own:
-            parts += _risk_heads(x, wide)
-        parts += [_risk_line(line, x, 36 + k * RISK_LINE, wide) for k, line in enumerate(own)]
+            heads = zip(RISK_HEADS, ends, strict=True)
+            parts += [text_at(x + end, 31, head, "quiet", "end") for head, end in heads]
+        parts += [_risk_line(line, x, 36 + k * RISK_LINE, ends) for k, line in enumerate(own)]
     return Part(Markup("").join(parts), width, 38 + tall * RISK_LINE)
 
 
-def _risk_heads(x: float, wide: float) -> list[Markup]:
-    heads = ((34, "total"), (wide * 0.52, "risk"), (wide - 4, "95 % interval"))
-    return [text_at(x + at, 31, head, "quiet", "end") for at, head in heads]
+def _width_of(texts: Sequence[str]) -> float:
+    """Room for the widest of some texts beside others."""
+    return max(text_width(text, SMALL, True) for text in texts) + 8
 
 
-def _risk_line(line: RiskLine, x: float, y: float, wide: float) -> Markup:
+def _risk_line(line: RiskLine, x: float, y: float, ends: Sequence[float]) -> Markup:
     """A total, its risk as text and as a bar behind it, and the interval."""
     kind = f"g{min(line.group, N_SHADES - 1)}" if line.group is not None else "bar"
-    share = max(line.risks)
+    room, share = ends[-1] - ends[0], max(line.risks)
     parts = [
         RECT.format(kind, x, y + 1, 4, RISK_LINE - 2, 0),
-        RECT.format("bar", x + 38, y + 2, max((wide - 38) * share, 1), RISK_LINE - 4, 0),
-        text_at(x + 34, y + 14, line.totals, "points small", "end"),
-        text_at(x + wide * 0.52, y + 14, line.risk, "small", "end"),
-        text_at(x + wide - 4, y + 14, line.interval_text, "small", "end"),
+        RECT.format("bar", x + ends[0] + 4, y + 2, max((room - 4) * share, 1), RISK_LINE - 4, 0),
+        text_at(x + ends[0], y + 14, line.totals, "points small", "end"),
+        text_at(x + ends[1], y + 14, line.risk, "small", "end"),
+        text_at(x + ends[2], y + 14, line.interval_text, "small", "end"),
     ]
     return titled(Markup("").join(parts), f"{line.n_rows:,.6g} rows")
 

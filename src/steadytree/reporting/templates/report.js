@@ -320,8 +320,8 @@ function show(x) {
   element("p", cases.model.kind === "card" ? `Its total is ${found.inside} points away from another decision.`
     : found.inside < Infinity ? `The least change into another leaf has size ${+found.inside.toPrecision(4)}.`
     : "No allowed change leads to another leaf.", box);
-  element("p", found.changes.length ? "Least changes that turn the decision; each line by itself is enough:"
-    : "No allowed change turns the decision.", box);
+  element("p", found.changes.length ? "Smallest changes that change the prediction; each line is enough by itself:"
+    : "No allowed change changes the prediction.", box);
   const changes = element("ul", "", box, "changes");
   for (const one of found.changes) {
     const steps = Object.entries(one.ends).map(([j, end]) => stepText(+j, x[j], end));
@@ -407,7 +407,7 @@ function startNoise() {
     list.replaceChildren();
     for (const one of fallen)
       element("li", `${leafText(one)}: ${percent(one.stays[k])} of ${one.n_rows} correct rows stay correct`, list);
-    if (!fallen.length) element("li", "no leaf has fallen yet", list);
+    if (!fallen.length) element("li", "none yet", list);
     for (const one of steps.leaves)
       parts(one.node).forEach(part => { part.style.opacity = 0.25 + 0.75 * one.stays[k]; });
   };

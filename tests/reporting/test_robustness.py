@@ -9,8 +9,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import steadytree as st
-from steadytree.reporting.ensemble import build_ensemble
 from steadytree.reporting.options import ReportOptions
+from steadytree.reporting.robustness import build_ensemble
 
 
 def rows(n=120):

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree.metrics.accuracy import accuracy
-from steadytree.reporting.interactive.notebook import render
+from steadytree.reporting.plot import render
 
 EVIL = "<script>alert(1)</script>"
 
