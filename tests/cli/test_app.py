@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -213,6 +214,12 @@ def test_tree_for_other_columns_is_refused(run, frame, tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
     command = ("report", "data.csv", "--target", "outcome", "--model", "a.tree.json")
     refused(run(*command), r"lacks the column\(s\) 'x0'")
+
+
+def test_a_value_that_is_no_choice_is_refused_in_plain_words(run):
+    code, _, err = run("export", "a.tree.json", "--to", "luck")
+    assert code == 2
+    assert re.match(r"error: Invalid value for '--to': 'luck' is not one of .*sql.*onnx", err)
 
 
 def test_unknown_command_is_refused(run):

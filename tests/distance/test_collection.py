@@ -12,6 +12,7 @@ from steadytree import StableTreeClassifier
 from steadytree.distance.tree_distance import collection_facts, gini_importance
 from steadytree.models.boxes import rename
 from steadytree.models.sklearn import from_sklearn
+from steadytree.models.tree import Tree
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,9 @@ def test_splits_on_categories_have_no_cuts():
         rows = pd.DataFrame({"a": rng.normal(size=60), "ward": rng.choice([*"uvw"], 60)})
         y = (rows["a"] > 0) ^ (rows["ward"] == "u") ^ (rng.random(60) < 0.1)
         trees.append(StableTreeClassifier(depth, 0, random_state=0).fit(rows, y).tree_)
+    space, classes = trees[0].space.bare(), trees[0].classes
+    single = Tree(space, classes, [-1], [np.nan], [-1], [-1], [[0.5, 0.5]], [1.0])
+    trees.append(single)  # whose children are nowhere
     facts = collection_facts(trees)
     columns = facts.columns()
     for k, name in enumerate(columns["feature"]):

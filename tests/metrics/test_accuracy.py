@@ -54,6 +54,21 @@ def test_baseline_is_the_most_frequent_class(fitted):
     ]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_shares_of_a_few_rows_by_hand(seed):
+    """Classes without a row, and with one."""
+    rng = np.random.default_rng(seed)
+    truth, answer = rng.integers(0, 4, (2, rng.integers(1, 6)))
+    found = Accuracy(["a", "b", "c", "d"], confusion_matrix(truth, answer, labels=range(4)), None)
+    assert (found.n_rows, found.n_right) == (len(truth), sum(truth == answer))
+    assert found.accuracy == np.mean(truth == answer)
+    recalls = [np.mean(answer[truth == c] == c) for c in range(4) if c in truth]
+    assert found.balanced == pytest.approx(np.mean(recalls))
+    counts = [sum(truth == c) for c in range(4)]
+    assert found.baseline == max(counts) / len(truth)
+    assert found.baseline_label == "abcd"[counts.index(max(counts))]
+
+
 def test_auc_is_left_out_where_a_class_has_no_rows(fitted):
     model, X, y = fitted
     there = y != "b"

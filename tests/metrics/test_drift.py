@@ -228,6 +228,14 @@ def test_bins_of_the_score_have_about_a_tenth_of_the_training_rows_each(seed):
     assert [band.split()[0] for band in score.bands] == [str(own[0]) for own in tenths.values()]
 
 
+@pytest.mark.parametrize("by_chance", [0.1, 0.25, 0.3])
+@pytest.mark.parametrize("most", [None, 0.2, 0.25, 0.3])
+def test_an_index_may_be_as_large_as_its_limit_and_as_chance_makes_it(most, by_chance):
+    score = Stability("the score", 0.25, by_chance, ("any",), (1.0,), (1.0,))
+    found = Drift(900, score, ()).exceeded(max_psi=most)
+    assert bool(found) == (most == 0.2 and by_chance == 0.1)
+
+
 def test_a_limit_on_misses_says_nothing_where_no_outcome_is_known():
     found = drift(CARD, ROWS[:50])
     assert found.observed is None

@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 
 from steadytree._base.exceptions import TreeFileError
+from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.metrics.complexity import complexity
 from steadytree.models.condition import Condition
 from steadytree.models.files import load, save
 from steadytree.models.risk_table import RiskGroup
 from steadytree.models.scorecard import Scorecard
-from steadytree.models.variable import Band, category_conditions, number_conditions
+from steadytree.models.variable import Band, Variable, category_conditions, number_conditions
 from tests.models.scorecards import random_card, random_rows_of_card
 
 SPACE = FeatureSpace.declare(
@@ -230,3 +231,36 @@ def test_of_more_than_eight_categories_the_largest_band_is_any_other(n_categorie
     if listed:
         sizes = [len(band.categories) for band in card.variables[0].bands]
         assert texts[int(np.argmax(sizes))] == "any other"
+
+
+@pytest.mark.parametrize("n_categories", [8, 9])
+@pytest.mark.parametrize("points", [(0, 2), (1, 2), (2, 1)])
+@pytest.mark.parametrize("missing", [0, 1, 2])
+@pytest.mark.parametrize("had_missing", [False, True])
+def test_missing_values_have_a_line_unless_it_is_said_elsewhere(
+    n_categories, points, missing, had_missing
+):
+    """The largest band and another one, on columns with and without missing training rows."""
+    many, few = points
+    categories = tuple(f"s{k}" for k in range(n_categories))
+    column = Column("site", "categorical", categories=categories, missing=had_missing)
+    given = [many] * (n_categories - 1) + [few]
+    bands = (
+        Band((many,), categories=tuple(range(n_categories - 1))),
+        Band((few,), categories=(n_categories - 1,)),
+        Band((missing,), is_missing=True),
+    )
+    variable = Variable(0, column, bands)
+    lines = [text for text, _ in variable.listed()]
+    others_differ = n_categories > 8 and missing != many
+    if had_missing or others_differ:
+        assert len(lines) == 3
+    elif missing == 0:
+        assert lines == variable.texts()[:2]
+    elif missing in given:
+        home = 0 if missing == many else 1
+        expected = variable.texts()[:2]
+        expected[home] += f", or {variable.texts()[2]}"
+        assert lines == expected
+    else:
+        assert len(lines) == 3

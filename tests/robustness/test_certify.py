@@ -249,6 +249,17 @@ def test_counterexamples_are_readable():
     assert only_job.to_dict()["counterexamples"][0]["size"] == 2.0
 
 
+def test_counterexamples_are_the_ten_rows_with_the_least_moves():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 2))
+    y = (X[:, 0] > 0.5).astype(int)
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    found = certify(model, X, y, Perturbation(radius=0.1))
+    order = sorted(np.flatnonzero(np.isfinite(found.distance)), key=lambda k: found.distance[k])
+    for most, listed in ((10, found.counterexamples()), (3, found.counterexamples(3))):
+        assert [one.row for one in listed] == order[:most]
+
+
 @pytest.mark.parametrize(
     ("start", "end", "text"),
     [

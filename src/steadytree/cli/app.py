@@ -76,7 +76,7 @@ def _is_output_closed() -> bool:
 def _message(error: Exception) -> str:
     """What went wrong and what to do, from any exception."""
     if isinstance(error, USAGE_ERROR):
-        return str(error.format_message())
+        return str(error.format_message()).replace(": Value error, ", ": ")  # pydantic's words
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
     if isinstance(error, ValueError | TypeError | ImportError) and str(error):
