@@ -1,12 +1,10 @@
 """Loops over binned rows: candidate splits, class counts, and rows that go to their nodes."""
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree._base.parallel import in_threads
 
 
 @kernel
@@ -46,12 +44,12 @@ def weigh_classes(binned, labels, node_of_row, weights, n_nodes, bin_offsets, n_
         labels, node_of_row = labels[rows], node_of_row[rows]
         weights = weights[rows] if len(weights) else weights
     given = binned, rows, labels, node_of_row, weights, bin_offsets, counts
-    in_threads(partial(add_rows, *given), len(binned), len(binned) * len(labels))
+    add_counts(*given, 0, len(binned))
     return counts
 
 
 @kernel
-def add_rows(binned, rows, labels, node_of_row, weights, bin_offsets, counts, first, last):
+def add_counts(binned, rows, labels, node_of_row, weights, bin_offsets, counts, first, last):
     """Add to counts what `weigh_classes` returns, for features first up to last.
 
     Labels, nodes and weights are of the given rows; no rows stand for all.
