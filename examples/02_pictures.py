@@ -27,8 +27,8 @@ noise = st.Perturbation(radius=(X_train.std() / 20).to_dict())
 st.plot(st.certify(model, X_test, y_test, noise))
 
 # %%
-# Where trees cut that are learned again on nine tenths of the rows. Thick lines are the cuts of
-# the tree itself; ``write`` makes a file of a picture.
+# Thresholds of trees refitted to nine tenths of the rows. Thick lines are those of the tree itself;
+# ``write`` saves a picture.
 
 again = st.refits(model, X_train, y_train, repeats=20)
 print(*again.measurements(), sep="\n")

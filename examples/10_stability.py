@@ -19,7 +19,7 @@ found = st.average_sensitivity(greedy, X, y)
 print(found)
 
 # %%
-# The rows that change most when they go, and the trees that come out most often.
+# The rows whose removal changes most, and the most frequent other trees.
 
 for rows, distance in found.worst(3):
     print(f"without row {rows[0]}: distance {distance:.3f}")
@@ -27,8 +27,8 @@ for other in found.alternatives:
     print(f"{100 * other.share:.1f} % of the rows lead to {other.tree}")
 
 # %%
-# A stable tree gives up a little training accuracy at each split. How much was likely instead of
-# the question at its root?
+# A stable tree gives up a little training accuracy at each split. Which other splits were
+# likely at its root?
 
 stable = st.StableTreeClassifier(max_depth=4, epsilon=0.3, random_state=0).fit(X, y)
 for split in stable.split_probabilities()[:3]:

@@ -1,9 +1,9 @@
 """
-Which rows hold the tree up?
-============================
+Which rows matter most?
+=======================
 
-Exact leave-one-out says, for every row, how far the tree would move without it. Rows far to the
-left are worth a second look: are they right, and should one row weigh so much?
+Exact leave-one-out measures, for every row, how much the tree would change without it. Rows far to
+the left are worth a check: are they correct, and should one row have so much influence?
 """
 
 # %%

@@ -23,15 +23,15 @@ X_train, X_test, y_train, y_test = train_test_split(
 
 # %%
 # Two collections of trees are learned from bootstrap samples, the first from half of the rows. A
-# tree of the second is stable if it lies near those of the first. Of the trees that none beats in
-# both distance and validation score, the one where the frontier bulges most is taken.
+# tree of the second is stable if it is close to those of the first. Of the trees on the Pareto
+# frontier of distance and validation score, the one at its knee is taken.
 
 model = st.ParetoTreeClassifier(n_trees=100, random_state=0).fit(X_train, y_train)
 print(f"{len(model.frontier_)} trees on the frontier; chosen: {model.tree_}")
 print(f"AUC on unseen rows: {roc_auc_score(y_test, model.predict_proba(X_test)[:, 1]):.3f}")
 
 # %%
-# What do all hundred trees agree on? Few features are asked first, and many are asked somewhere.
+# What do all hundred trees agree on? Few features are used at the root, and many somewhere.
 
 facts = st.collection_facts(model.trees_)
 for place, feature, share in facts.most_chosen():

@@ -2,8 +2,8 @@
 What changed?
 =============
 
-A tree is in use; new rows arrive and it is learned anew. What is different, for whom does the
-decision change, and could the tree have stayed closer?
+A tree is in use; new rows arrive and it is retrained. What is different, for which rows does the
+prediction change, and could fewer predictions have changed?
 """
 
 # %%
@@ -31,7 +31,7 @@ print(changes)
 # Grey boxes stayed, blue ones stood elsewhere in the tree, amber ones have another threshold, red
 # ones use another feature, green ones grew. Below, the rows run from their old leaf to their new
 # one, red where the decision changes. The line under the headline names an input on which the
-# trees differ; trees that decide alike on every possible input are said to do so.
+# trees differ; for equivalent trees it states that they are.
 
 changes
 

@@ -1,9 +1,9 @@
 """
-A tree that grows old slowly
-============================
+Retraining in steps
+===================
 
-Data come in batches, and each time the tree is learned again. Plain retraining draws a new tree;
-staying close keeps what still holds.
+Data come in batches, and each time the tree is retrained. A plain refit gives another tree each
+time; staying close changes fewer predictions.
 """
 
 # %%

@@ -3,7 +3,7 @@ Is my data separable?
 =====================
 
 A small robust model can only exist where rows of different classes are apart. How far is each row
-from its nearest enemy, and how many rows stand in the way?
+from the nearest row of another class, and how many rows would have to be dropped?
 """
 
 # %%
@@ -29,8 +29,8 @@ asked = st.separation(*data["iris"], r=0.05)
 print(f"iris, r = 0.05: drop {len(asked.dropped)} of {asked.n_rows} rows: {asked.dropped.tolist()}")
 
 # %%
-# The share of rows whose nearest enemy is at least so far away. No model can be both right and
-# certain about two enemies at a radius of more than half their distance.
+# The share of rows whose nearest row of another class is at least that far away. No model can be
+# both correct and robust on two such rows at a radius of more than half their distance.
 
 figure, ax = plt.subplots(figsize=(6.6, 4), layout="constrained")
 for (name, one), colour in zip(found.items(), ("#0072B2", "#D55E00"), strict=True):

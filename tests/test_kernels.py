@@ -213,6 +213,7 @@ def case_for(name, seed):
             np.array([False, False, True]),
             rng.integers(0, 2, (7, 3)).astype(bool),
             bool(rng.integers(2)),
+            np.zeros(case.n, np.int64),
         ),
         "fill_bins": lambda: (
             case.values(),

@@ -55,6 +55,18 @@ OLD_PHRASES = (
     "a penalty sees to it",
     "equal values are chance",
     "as bits, can hold no two",
+    "gets right",
+    "right as they are",
+    "still right after",
+    "very same tree",
+    "turns the decision",
+    "leaf has fallen",
+    "keep the account",
+    "not that there is nothing",
+    "by itself is enough",
+    "rows is not said",
+    "is no JSON",
+    "as they lie",
 )
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from common import Runs, at_hand, public_schema, read, share_out
 
 from steadytree.federated.answer_store import AnswerStore
+from steadytree.federated.coordinator import bins_of
 from steadytree.federated.gateway import Gateway
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.session import Session
@@ -84,7 +85,7 @@ def several(method, schema, epsilon, seed, n_bins, limits, X, y):
             )
             gateways.append((Gateway(holder, store), store))
         reached = RemoteHolders(InMemory([gateway for gateway, _ in gateways]), False)
-        bins = n_bins if method in PUBLISHED else 64
+        bins = n_bins if method in PUBLISHED else bins_of(method, schema, 64)
         session = Session(reached, schema, epsilon, "study", bins, limits=TopDown(**limits))
         order = np.random.default_rng(seed).permutation(HOLDERS).tolist()
         sampled, counts = METHODS[method](session, order)

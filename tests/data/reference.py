@@ -18,7 +18,7 @@ def goes_left(x, threshold, missing_left, categorical, subset, single_precision)
 
 
 def find_leaves(
-    X, feature, threshold, left, right, missing_left, categorical, subset, single_precision
+    X, feature, threshold, left, right, missing_left, categorical, subset, single_precision, leaves
 ):
     def leaf_of(x, node=0):
         if left[node] < 0:
@@ -34,7 +34,7 @@ def find_leaves(
         )
         return leaf_of(x, left[node] if yes else right[node])
 
-    return np.array([leaf_of(x) for x in X], dtype=np.int64)
+    leaves[:] = [leaf_of(x) for x in X]
 
 
 # ---- columns and bins ----

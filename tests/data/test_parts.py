@@ -1,7 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
+import steadytree as st
 from steadytree.data import blocks
 from steadytree.data.parts import Parts, is_parted, sample_part
 from steadytree.data.table import Table
@@ -99,3 +101,37 @@ def test_what_is_no_path_or_lacks_a_target_is_refused(tmp_path, frame):
         Parts(write(tmp_path, frame), frame["y"])
     with pytest.raises(TypeError, match="rows in memory are needed here: read the file first"):
         Table.read("rows.parquet")
+
+
+SCHEMA = st.Schema({"x": (0, 9)}, {}, ["0", "1"])
+MEASURES = {  # what needs all rows at once
+    "average_sensitivity": lambda X, y: st.average_sensitivity(st.StableTreeClassifier(), X, y),
+    "refits": lambda X, y: st.refits(st.StableTreeClassifier(), X, y),
+    "stability_curve": lambda X, y: st.stability_curve(st.StableTreeClassifier(), X, y),
+    "distributional": lambda X, y: st.distributional_sensitivity(st.StableTreeClassifier(), X, y),
+    "separation": st.separation,
+    "compare": lambda X, y: st.compare(["cart"], X, y),
+    "diff": lambda X, y: st.diff(small_tree(), small_tree(), X, y),
+    "shift_accuracy": lambda X, y: st.shift_accuracy(small_tree(), X, y, 0.9),
+    "pareto": lambda X, y: st.ParetoTreeClassifier().fit(X, y),
+    "retrained": lambda X, y: st.RetrainedTreeClassifier(small_tree()).fit(X, y),
+    "robust": lambda X, y: st.RobustTreeClassifier(2).fit(X, y),
+    "private": lambda X, y: st.PrivateTreeClassifier(schema=SCHEMA).fit(X, y),
+}
+
+
+def small_tree():
+    return st.as_tree(DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_what_needs_all_rows_refuses_a_path_and_says_who_takes_one(name):
+    with pytest.raises(TypeError, match="X is the path 'rows/', and rows in memory are needed"):
+        MEASURES[name]("rows/", "outcome")
+
+
+@pytest.mark.parametrize("name", sorted({*MEASURES} - {"private"}))
+def test_what_needs_all_rows_refuses_a_dask_collection(name):
+    rows = pytest.importorskip("dask.array").zeros((9, 1), chunks=3)
+    with pytest.raises(TypeError, match="X is a Dask collection, which is not taken here: load"):
+        MEASURES[name](rows, rows[:, 0])

@@ -119,7 +119,7 @@ def test_verifying_changes_nothing_and_needs_no_budget(tmp_path, run):
     with pytest.raises(ValueError, match="no head of this ledger"):
         verify_ledger(tmp_path / "north.ledger", witness=tmp_path / "none")
     (tmp_path / "r").write_bytes(b"{}\n")
-    with pytest.raises(ValueError, match="no receipt: restore"):
+    with pytest.raises(ValueError, match="not a receipt: restore"):
         read_receipts(tmp_path / "r")
 
 

@@ -200,7 +200,7 @@ def test_a_study_goes_on_without_a_holder_where_the_plan_allows(first):
     assert gone not in [name_of(path) for path in questions(1)]
     code, _, err = first("merge", "plan.toml", *paths, "--without", "nobody")
     assert code == 2
-    assert "no holder of the plan" in err
+    assert "not a holder of the plan" in err
 
 
 def test_answers_of_another_study_are_refused(first):
@@ -228,7 +228,7 @@ def test_wrong_files_and_keys_spend_nothing(study):
         code, _, err = answer(study, question, name, **changed)
         assert (code, message in err) == (2, True), err
     code, _, err = answer(study, "no.json", name)
-    assert (code, "no signed file" in err) == (2, True)
+    assert (code, "not a signed file" in err) == (2, True)
     code, _, err = study("answer", question, "--keys", f"keys/{name}")
     assert (code, "name --socket, or" in err) == (2, True)
     code, _, err = study("answer", question, "--keys", f"keys/{name}", "--socket", "no.sock")
@@ -277,7 +277,7 @@ def test_a_signed_file_shows_what_it_asks(tmp_path, keys):
     whole = path.read_text("utf-8")
     read_request_file(path, keys / "north")
     path.write_text(whole.replace('"asks for"', '"asks for": "nothing",\n"asks for"'), "utf-8")
-    with pytest.raises(ValueError, match="no signed file"):
+    with pytest.raises(ValueError, match="not a signed file"):
         read_request_file(path, keys / "north")
     other = json.loads(whole)["schema"] | {"classes": ["other", "well"]}
     for shown in ({"asks for": "leaf counts"}, {"schema": other}, {"schema": None}):

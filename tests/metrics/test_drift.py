@@ -3,13 +3,22 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from steadytree.metrics.drift import Drift, Stability, _stability, band_table, drift, psi
+from steadytree.metrics.drift import (
+    Drift,
+    Stability,
+    _score_stability,
+    _stability,
+    band_table,
+    drift,
+    psi,
+)
 from steadytree.models.risk_table import RiskTable
 from tests.models.test_variable import banded
 
@@ -181,6 +190,16 @@ def test_a_band_without_rows_changes_nothing():
     assert found.by_chance == pytest.approx(-2 * math.log(0.01) * (1 / 100 + 1 / 100))
 
 
+@pytest.mark.parametrize(
+    ("psi", "by_chance"), [(0.09, 0.01), (0.11, 0.2), (0.25, 0.2), (0.3, 0.01)]
+)
+def test_an_index_that_chance_explains_exceeds_no_limit(psi, by_chance):
+    score = Stability("the score", psi, by_chance, ("any",), (1.0,), (1.0,))
+    variable = Stability("age", psi, by_chance, ("any",), (1.0,), (1.0,))
+    found = Drift(9, score, (variable,)).exceeded(max_psi=0.1)
+    assert len(found) == (2 if psi > 0.1 and psi > by_chance else 0)
+
+
 @pytest.mark.parametrize("z", [2.4, 2.6, 5.0])
 @pytest.mark.parametrize("observed", [85, 89, 91, 100, 109, 111, 130])
 def test_a_miss_is_a_share_of_the_expected_events_in_either_direction(observed, z):
@@ -238,3 +257,20 @@ def test_bins_of_the_score_begin_with_the_least_total():
     shares = [(CARD.score(few) == total).mean() for total in common]
     assert score.expected == pytest.approx(shares)
     assert score.actual == pytest.approx(shares)
+
+
+@pytest.mark.parametrize(
+    ("counts", "starts"),
+    [
+        ([5] * 10, range(10)),
+        ([5] * 20, range(0, 20, 2)),
+        ([40, 10, 10, 10, 10, 10, 10], range(7)),
+        ([1, 1, 1, 96, 1], [0, 3, 4]),
+    ],
+)
+def test_bins_of_the_score_hold_about_a_tenth_of_the_training_rows_each(counts, starts):
+    rows = [SimpleNamespace(total=k, n_rows=float(n)) for k, n in enumerate(counts)]
+    card = SimpleNamespace(risk_table=SimpleNamespace(rows=rows))
+    score = _score_stability(card, np.repeat(np.arange(len(counts)), counts))
+    assert [int(text.split()[0]) for text in score.bands] == list(starts)
+    assert score.psi == pytest.approx(0)

@@ -74,6 +74,7 @@ def test_nothing_of_an_untrusted_pickle_is_run(tmp_path):
         (pickle.dumps(DecisionTreeClassifier), "holds DecisionTreeClassifier, not a fitted"),
         (pickle.dumps(MODELS["tree"])[:-40], "cannot be read"),
         (pickle.dumps(MODELS["tree"]).replace(b"sklearn.tree", b"sklearn.twig"), "needs the pack"),
+        (b"\x80\x02csteadytree.learn.stable\nStable\n.", "another version of steadytree.* fit the"),
         (b"not a pickle at all", "cannot be read"),
         (gzip.compress(b"neither", mtime=0), "cannot be read"),
     ],

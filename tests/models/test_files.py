@@ -496,8 +496,8 @@ def test_a_tree_keeps_its_bins_and_files_without_them_stay_as_they_were(path):
     ("change", "message"),
     [
         ({"thresholds": [500]}, "thresholds must be given for each feature"),
-        ({"thresholds": [0, [], 200]}, "no number of thresholds of 'a'"),
-        ({"thresholds": [500, 3, 200]}, "no number of thresholds of 'b'"),
+        ({"thresholds": [0, [], 200]}, "not a valid number of thresholds of 'a'"),
+        ({"thresholds": [500, 3, 200]}, "not a valid number of thresholds of 'b'"),
         ({"thresholds": [[2.0, 1.0], [], 200]}, "thresholds"),
         ({"order": {"d": ["u"]}}, "'d'"),
         ({"order": {"b": ["u"]}}, "order of 'b' must hold each of its categories once"),

@@ -214,7 +214,7 @@ def test_a_file_with_a_damaged_profile_is_refused(tmp_path):
 def test_a_decision_and_an_event_are_for_two_classes():
     with pytest.raises(ValueError, match="decision is for two classes"):
         Scorecard(SPACE, [0, 1, 2], [], [], [0, 0, 0], decision=1)
-    with pytest.raises(ValueError, match="no one event"):
+    with pytest.raises(ValueError, match="not one event"):
         _ = Scorecard(SPACE, [0, 1, 2], [], [], [0, 0, 0]).positive
 
 

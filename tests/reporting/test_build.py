@@ -131,7 +131,7 @@ def test_labels_without_letters_are_shown():
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (st.SteadyTreeClassifier(), "learned from an ensemble that predicts held-out rows"),
+        (st.SteadyTreeClassifier(), "fitted to an ensemble that predicts held-out rows"),
         (st.ParetoTreeClassifier(n_trees=8, random_state=0), "whose refits agree on "),
         (st.StableTreeClassifier(random_state=0), ""),
     ],

@@ -11,6 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 import steadytree as st
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.variable import category_conditions, number_conditions
 from steadytree.reporting.explain import range_costs
 from steadytree.reporting.svg.sheet import interval_of
 from steadytree.robustness.certify import used_columns
@@ -152,6 +153,24 @@ def test_points_to_another_decision_of_a_card(tumours):
         assert found.interval == ((low, high) if is_second else (1 - high, 1 - low))
         decided.add(is_second)
     assert decided == {True, False}
+
+
+def test_a_risk_score_is_explained_by_the_band_of_each_variable():
+    space = FeatureSpace.declare(bounds={"age": (0, 100)}, categories={"ward": ["a", "b", "c"]})
+    pairs = number_conditions(0, [40.0, 60.0], [0, 2, 5], 1)
+    pairs += category_conditions(1, [3, 0, 0], 0)
+    card = st.Scorecard(space, ["no", "yes"], *map(list, zip(*pairs, strict=True)), 0, 1.0, -4.0)
+
+    def lines(age, ward):
+        return str(st.explain(card, {"age": age, "ward": ward})).splitlines()[1:3]
+
+    assert lines(60, "a") == ["  age: ≥ 60, +5 (it is 60)", "  ward: a, +3 (it is a)"]
+    assert lines(40, "c") == ["  age: 40 to < 60, +2 (it is 40)", "  ward: b, c, 0 (it is c)"]
+    assert lines(None, "b")[0] == "  age: missing, +1 (it is missing)"
+    found = st.explain(card, {"age": 55, "ward": "a"})
+    assert (found.path[0].margin, found.path[0].margin_share) == (5.0, 0.05)
+    assert found.path[1].margin is None
+    assert "<b>+2</b>" in found._repr_html_()
 
 
 def test_the_nearest_threshold_is_the_one_of_the_least_share_of_its_range():

@@ -30,14 +30,14 @@ def test_an_unknown_limit_is_refused_with_a_similar_one():
 def test_wrong_limits_are_refused(tmp_path, text, message):
     (tmp_path / "limits.toml").write_text(text, "utf-8")
     with pytest.raises(ValueError, match=message):
-        Limits.from_toml(tmp_path / "limits.toml")
+        Limits.of(tmp_path / "limits.toml")
 
 
 def test_limits_may_stand_in_a_table_and_in_per_cent(tmp_path):
     (tmp_path / "limits.toml").write_text(
         '[limits]\nmin_accuracy = "90 %"\nmax_depth = 4\n', "utf-8"
     )
-    found = Limits.from_toml(tmp_path / "limits.toml")
+    found = Limits.of(tmp_path / "limits.toml")
     assert found.values == {"min_accuracy": 0.9, "max_depth": 4.0}
 
 

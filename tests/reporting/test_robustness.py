@@ -31,7 +31,7 @@ def test_the_readable_tree_against_the_ensemble():
     assert found["n_rows"] == 60  # the other half has the tree
     page = st.report(model, X, y, quick=True, perturbation=st.Perturbation(radius=0.2)).html
     assert "The readable tree against the ensemble" in page
-    assert "is predicted otherwise with" in page
+    assert "changes its prediction with" in page
 
 
 def test_without_the_extra_the_page_says_how_to_get_it(monkeypatch):

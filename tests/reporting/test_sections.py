@@ -119,7 +119,7 @@ def test_the_search_for_a_robust_tree_is_shown_over_time():
     assert search["kept"][-1] == search["bound"][-1] == model.objective_
     assert search["kept"] == sorted(search["kept"])
     assert search["bound"] == sorted(search["bound"], reverse=True)
-    assert "No tree of this depth keeps more" in found.html
+    assert "No tree of this depth is correct on more" in found.html
     model.status_, model.optimality_gap_ = "time limit", 0.25
     page = st.report(model, X, y, perturbation=noise, quick=True).html
     assert "The search ended (time limit) with a gap of 25.0 %" in page

@@ -350,3 +350,16 @@ def test_unknown_columns_are_named(parameter):
     X, y = np.arange(20.0)[:, None], np.arange(20) % 2
     with pytest.raises(ValueError, match=f"{parameter} names 'z', but the columns are 'x0'"):
         RiskScoreClassifier(**{parameter: ["z"]}).fit(X, y)
+
+
+def test_a_category_that_training_did_not_see_counts_as_the_rare_ones():
+    rng = np.random.default_rng(0)
+    common = np.repeat(["a", "b"], 500)
+    rare = np.repeat([f"site {k}" for k in range(60)], 2)  # too few each for a bin of their own
+    X = pd.DataFrame({"site": np.concatenate([common, rare])})
+    y = (rng.random(len(X)) < np.repeat([0.1, 0.7], [len(common), len(rare)])).astype(int)
+    model = RiskScoreClassifier().fit(X, y)
+    new = pd.DataFrame({"site": ["a", "site 7", "never seen", None]})
+    usual, *others = model.total(new).tolist()
+    assert others == [others[0]] * 3
+    assert others[0] > usual

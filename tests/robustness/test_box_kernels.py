@@ -43,10 +43,18 @@ def test_no_tree_of_one_split_is_better():
         assert value == pytest.approx(twins.value_of(own, twins.stump_nodes(stump)))
 
 
-def test_stumps_of_two_parts_are_those_of_each():
+def flags_alone(table):
+    """Columns of one threshold each."""
+    sides = {name: np.minimum(getattr(table, name), 1) for name in ("left_from", "right_below")}
+    return table._replace(**sides, n_thresholds=np.ones_like(table.n_thresholds))
+
+
+@pytest.mark.parametrize("flags", [False, True])
+def test_stumps_of_two_parts_are_those_of_each(flags):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
-        table = twins.random_boxes(rng)
+        table = twins.random_boxes(rng, n_classes=int(rng.integers(3, 6)) if flags else None)
+        table = flags_alone(table) if flags else table
         weight = rng.integers(0, 4, len(table.label)) / 2
         share = rng.integers(0, 3, len(weight)) / 2
         own = np.array([weight * share, weight * (1 - share)])

@@ -264,6 +264,9 @@ def test_columns_that_cannot_move_together_are_refused():
     noise = Perturbation(radius=1.0, missing_cost={"a": 1}, **groups)
     with pytest.raises(ValueError, match="can have no missing_cost"):
         certify(model, frame.round(), y, noise)
+    for still in ({"radius": {"a": 1, "b": 0}}, {"radius": 1.0, "frozen": ["b"]}):
+        with pytest.raises(ValueError, match="all need a radius above 0, and none may be frozen"):
+            certify(model, frame.round(), y, Perturbation(**still, **groups))
     with pytest.raises(ValueError, match="change_cost, one_hot or together"):
         RobustTreeClassifier(1, Perturbation.wrong_values(1)).fit(frame[["a"]], y)
 

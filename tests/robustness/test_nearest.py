@@ -227,6 +227,16 @@ def test_noise_may_name_whole_columns_that_the_model_lacks():
     assert found.unused == ("b",)
 
 
+def test_a_one_hot_column_counts_as_used_where_its_group_is():
+    frame = pd.DataFrame({"clerk": [0, 0, 1, 1], "miner": [1, 1, 0, 0], "age": [3, 4, 5, 6]})
+    model = DecisionTreeClassifier(max_depth=1).fit(frame[["clerk"]], [0, 0, 1, 1])
+    radius, truth = dict.fromkeys(frame, 1.0), [0, 0, 1, 1]
+    alone = certificate_of(model, frame, truth, Perturbation(radius=radius))
+    assert alone.unused == ("miner", "age")
+    group = Perturbation(radius=radius, one_hot=[["clerk", "miner"]])
+    assert certificate_of(model, frame, truth, group).unused == ("age",)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_certificates_equal_brute_force(case):
     """200 certificates; those of pipelines take longest."""

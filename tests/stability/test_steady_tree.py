@@ -245,7 +245,7 @@ def test_a_teacher_that_learns_nothing_is_not_used():
         choice = SteadyTreeClassifier().fit(X, y).choice_
         used.append(choice.teacher)
         assert choice.teacher == (choice.teacher_loss < choice.share_loss)
-        assert choice.teacher or "from the labels" in choice.reason
+        assert choice.teacher or "to the labels" in choice.reason
     assert sum(used) < 5
 
 

@@ -170,7 +170,7 @@ MaxLeaves = Annotated[
     int, typer.Option(min=2, max=32, help="Maximum number of leaves of a steady tree.")
 ]
 MaxFlips = Annotated[
-    str | None, option("LIMIT", "Maximum of changed predictions: 5%, 0.05, or 12 for 12 rows.")
+    str | None, option("LIMIT", "Maximum number of changed predictions: 5%, 0.05, or 12.")
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Number of parallel processes.")]
 TreeOut = Annotated[Writes, option("FILE", "Where to write the tree.")]
@@ -186,7 +186,7 @@ Persons = Annotated[
     str | None, option("COLUMN", "Column naming each row's person; needs --rows-per-person.")
 ]
 RowsPerPerson = Annotated[
-    int | None, typer.Option(min=1, help="Rows kept of each person, all of which are protected.")
+    int | None, typer.Option(min=1, help="Rows kept per person; privacy then holds for the person.")
 ]
 NewLedger = Annotated[
     bool, typer.Option("--new-ledger", help="Create the ledger, which must not exist yet.")

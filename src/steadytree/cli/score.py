@@ -75,7 +75,7 @@ def score(
         int | None,
         typer.Option(
             min=1,
-            help="Maximum number of thresholds and groups; default: 10, or those of six columns.",
+            help="Maximum number of thresholds and groups; default: chosen by the fit.",
             rich_help_panel=FITTING,
         ),
     ] = None,

@@ -41,19 +41,6 @@ class Table:
             return getattr(X, "table", X)
         if isinstance(X, np.ndarray):
             return cls._read_array(X)
-        if is_dask(X):
-            raise TypeError(
-                "X is a Dask collection, which is not taken here: load its rows with X.compute(). "
-                "StableTreeClassifier, PrivateTreeClassifier, SteadyTreeClassifier and "
-                "RiskScoreClassifier learn from one, and accuracy, calibration, by_group, certify "
-                "and report measure one."
-            )
-        if isinstance(X, str | PathLike):
-            raise TypeError(
-                f"X is the path {str(X)!r}, and rows in memory are needed here: read the file "
-                "first. Paths are taken by accuracy, calibration, by_group, certify, report, "
-                "SteadyTreeClassifier, RiskScoreClassifier and StableTreeClassifier.fit_files."
-            )
         check_form(X)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
@@ -207,10 +194,28 @@ def check_unique(names: Sequence[str]) -> None:
         )
 
 
+def check_in_memory(X: Any) -> None:
+    """Refuse rows that lie elsewhere, naming who takes them."""
+    if is_dask(X):
+        raise TypeError(
+            "X is a Dask collection, which is not taken here: load its rows with X.compute(). "
+            "StableTreeClassifier, PrivateTreeClassifier, SteadyTreeClassifier and "
+            "RiskScoreClassifier learn from one, and accuracy, calibration, by_group, certify "
+            "and report measure one."
+        )
+    if isinstance(X, str | PathLike):
+        raise TypeError(
+            f"X is the path {str(X)!r}, and rows in memory are needed here: read the file "
+            "first. Paths are taken by accuracy, calibration, by_group, certify, report, "
+            "SteadyTreeClassifier, RiskScoreClassifier and StableTreeClassifier.fit_files."
+        )
+
+
 def check_form(X: Any) -> None:
     """Refuse forms of data that others would misread, or refuse without saying what to do."""
     if is_read(X):  # its columns are arrays, not names
         return
+    check_in_memory(X)
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, whose rows are not loaded: pass X.collect().")
     if hasattr(X, "toarray"):

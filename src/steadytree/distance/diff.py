@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steadytree._base.optional import is_a
 from steadytree.data.column import Column
 from steadytree.data.labels import UNKNOWN, match_labels
-from steadytree.data.table import value_text
+from steadytree.data.table import check_in_memory, value_text
 from steadytree.distance.alignment import STATUSES, NodeChange, Status, align, n_edits
 from steadytree.distance.path import are_regression_trees, path_distance
 from steadytree.metrics.accuracy import distinct_labels
@@ -309,6 +309,7 @@ def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChange
     """Lay two trees over each other, and send rows through both."""
     if y is not None and X is None:
         raise ValueError("y was given without X: pass the rows that the labels belong to.")
+    check_in_memory(X)
     numbers = are_regression_trees([old, new])
     if numbers and y is not None:
         raise ValueError("y is for trees that predict classes: leave it out.")

@@ -298,7 +298,7 @@ class CollectionFacts(Shown):
 
 
 def collection_facts(models: Sequence[Any]) -> CollectionFacts:
-    """Look at many trees for one problem together.
+    """Summarise many trees fitted to one problem.
 
     Parameters
     ----------

@@ -231,7 +231,7 @@ def validate(model: Any, X: Any, y: Any, positive: Any = None) -> Validation:
     Parameters
     ----------
     model : Tree, Scorecard, fitted learner, fitted scikit-learn tree, or any fitted classifier
-        One that is no tree needs ``predict_proba`` and ``classes_``.
+        A model that is not a tree needs ``predict_proba`` and ``classes_``.
     X : array-like or frame of shape (n_rows, n_features)
         Rows the model was not fitted to: on its training rows every figure is too good.
     y : array-like of shape (n_rows,)

@@ -32,14 +32,13 @@ def goes_left(x, threshold, missing_left, categorical, subset, single_precision)
 
 @kernel
 def find_leaves(
-    X, feature, threshold, left, right, missing_left, categorical, subset, single_precision
+    X, feature, threshold, left, right, missing_left, categorical, subset, single_precision, leaves
 ):
-    """Return the leaf index of each row of X (n, p) float; `left < 0` marks a leaf.
+    """Fill leaves (n,) with the leaf of each row of X (n, p) float; `left < 0` marks a leaf.
 
     `categorical` (p,) bool tells how a feature is asked; `subset` (n_nodes, width) bool holds
     the categories that go left. `single_precision` rounds X to float32 first, as scikit-learn does.
     """
-    leaves = np.empty(X.shape[0], dtype=np.int64)
     for row in range(X.shape[0]):
         node = 0
         while left[node] >= 0:
@@ -49,7 +48,6 @@ def find_leaves(
             )
             node = left[node] if is_left else right[node]
         leaves[row] = node
-    return leaves
 
 
 @kernel

@@ -320,6 +320,11 @@ def _read_estimator(path: Path, read: Any) -> Any:
 
 
 def _unreadable(path: Path, error: Exception) -> TreeFileError:
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("steadytree."):
+        return TreeFileError(
+            f"{path}: pickled by another version of steadytree, with a module {error.name!r} "
+            "that is not here: fit the model again, and keep it with save()."
+        )
     if isinstance(error, ModuleNotFoundError):
         return TreeFileError(
             f"{path}: the model needs the package {error.name!r}, which is not installed: install "

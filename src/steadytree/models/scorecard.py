@@ -353,28 +353,24 @@ def _integers(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64
 
 
 def _check_conditions(scorecard: Scorecard) -> None:
+    n_columns = len(scorecard.space)
     for condition in scorecard.conditions:
         if not isinstance(condition, Condition):
             raise TypeError(f"Scorecard: needs Conditions, got {type(condition).__name__}.")
-        if not 0 <= condition.feature < len(scorecard.space):
-            raise ValueError(
-                f"Scorecard: a condition's feature must be in 0..{len(scorecard.space) - 1}."
-            )
+        if not 0 <= condition.feature < n_columns:
+            raise ValueError(f"Scorecard: a condition's feature must be in 0..{n_columns - 1}.")
         condition.check(scorecard.space[condition.feature])
     if len(set(scorecard.conditions)) < scorecard.n_conditions:
         raise ValueError("Scorecard: a condition appears twice: add up its points.")
 
 
 def _check_risk(scorecard: Scorecard) -> None:
-    if np.isnan(scorecard.slope) != np.isnan(scorecard.intercept):
+    slope, intercept = scorecard.slope, scorecard.intercept
+    if np.isnan(slope) != np.isnan(intercept):
         raise ValueError("Scorecard: give both slope and intercept, or neither.")
-    if scorecard.gives_risks and not (
-        np.isfinite(scorecard.intercept) and 0 <= scorecard.slope < np.inf
-    ):
-        raise ValueError(
-            f"Scorecard: slope must be at least 0 and both finite, got {scorecard.slope} and "
-            f"{scorecard.intercept}."
-        )
+    if scorecard.gives_risks and not (np.isfinite(intercept) and 0 <= slope < np.inf):
+        got = f"got {slope} and {intercept}"
+        raise ValueError(f"Scorecard: slope must be at least 0 and both finite, {got}.")
 
 
 def _check_description(scorecard: Scorecard) -> None:

@@ -142,7 +142,7 @@ def from_sklearn_for(estimator: Any, table: Table) -> Tree:
 
 
 def to_sklearn(model: Any, X: Any = None) -> "DecisionTreeClassifier":
-    """A genuine fitted scikit-learn tree that decides as ours on float32 data.
+    """A fitted scikit-learn tree that makes the same predictions on float32 data.
 
     Nodes and thresholds stay as they are, in number, order and bits; before it is returned it is
     compared with the model on float32 values at and beside every threshold. scikit-learn rounds

@@ -87,8 +87,10 @@ class Tree(ByKey, Shown):
     def __post_init__(self) -> None:
         if not isinstance(self.note, str):
             raise TypeError(f"note must be text, got {type(self.note).__name__}.")
-        object.__setattr__(self, "space", self.space.bare())
-        if self.bins is not None and self.bins.space.bare() != self.space:
+        given = self.space
+        object.__setattr__(self, "space", given.bare())
+        kept = None if self.bins is None else self.bins.space
+        if kept is not None and kept is not given and kept.bare() != self.space:
             object.__setattr__(self, "bins", None)  # of other columns
         n_nodes = len(self.feature)
         width = max(len(column.categories) for column in self.space)
@@ -165,12 +167,13 @@ class Tree(ByKey, Shown):
         """As `apply`, for rows as `FeatureSpace.encode` returns them."""
         nodes = (self.feature, self.threshold, self.left, self.right, self.missing_left)
         form = (self.space.categorical, self.subset, self.single_precision)
+        leaves = np.empty(len(values), np.int64)
 
-        def find(first: int, last: int) -> Any:
-            return find_leaves(values[first:last], *nodes, *form)
+        def find(first: int, last: int) -> None:
+            find_leaves(values[first:last], *nodes, *form, leaves[first:last])
 
-        found = in_threads(find, len(values), len(values) * self.depth)
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        in_threads(find, len(values), len(values) * self.depth)
+        return leaves
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of the leaf each row falls in, in order of `classes`."""

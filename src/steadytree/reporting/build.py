@@ -18,6 +18,7 @@ from steadytree.models.scorecard import Scorecard
 from steadytree.models.scorecard_tree import MOST_CONDITIONS
 from steadytree.models.tree import Tree
 from steadytree.reporting import sections
+from steadytree.reporting.cases import build_cases
 from steadytree.reporting.checks import is_missing
 from steadytree.reporting.data_set import Origin, made_with
 from steadytree.reporting.findings.rules import make_findings
@@ -30,7 +31,6 @@ from steadytree.reporting.formatting import (
     plain_measurements,
     rows_text,
 )
-from steadytree.reporting.interactive.cases import build_cases
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.robustness import build_ensemble, build_robustness
 from steadytree.reporting.stability import build_scorecard_stability, build_stability

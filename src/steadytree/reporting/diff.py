@@ -359,7 +359,7 @@ class TreeDiff(TreeChanges):
 def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     """Changes from one tree to another, and the predictions that change with them.
 
-    The trees are laid over each other with few edits. A node is "same"; "moved" where a split or a
+    Nodes are matched so that few edits are needed. A node is "same"; "moved" where a split or a
     subtree stood elsewhere, and its former place is "moved away"; "adjusted" where the same feature
     has another threshold; "replaced" where another feature is used; "relabelled" where a leaf
     predicts another class; "grown" or "cut" where one tree has a split and the other none.

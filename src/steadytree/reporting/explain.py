@@ -1,4 +1,4 @@
-"""Explain: one row, its path, its probability, and the least changes that turn the decision."""
+"""Explain: one row, its path, its probability, and the smallest changes of the prediction."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ from steadytree.models.boxes import exact_thresholds
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
+from steadytree.models.variable import Variable
 from steadytree.reporting.formatting import (
     label_text,
     number_text,
@@ -41,19 +42,19 @@ STATED = "Size is that of the stated perturbation."
 
 @dataclass(frozen=True)
 class Stage:
-    """One split on the path of a row, or one condition of a risk score."""
+    """One split on the path of a row, or its band in one variable of a risk score."""
 
     text: str
-    holds: bool
+    holds: bool  # of a band always
     value: str  # of the row
-    margin: float | None  # distance of the value to the threshold; None where there is none
+    margin: float | None  # distance of the value to the nearest threshold; None where there is none
     margin_share: float | None  # the same as a share of the column's range
-    points: int | None = None  # of a risk score's condition, for the predicted class or the second
+    points: int | None = None  # of a risk score's band, for the predicted class or the second
 
 
 @dataclass(frozen=True)
 class Change:
-    """A least change of some columns that turns the decision."""
+    """A smallest change of some columns that changes the prediction."""
 
     size: float
     decision: Any
@@ -112,7 +113,7 @@ class Explanation:
         if np.isinf(self.inside):
             return "No allowed change leads to another leaf."
         near = self._nearest()
-        return f"The least change into another leaf has size {self.inside:.4g}{near}."
+        return f"The smallest change into another leaf has size {self.inside:.4g}{near}."
 
     def _nearest(self) -> str:
         shares = [one.margin_share for one in self.path if one.margin_share is not None]
@@ -133,14 +134,15 @@ class Explanation:
     def __str__(self) -> str:
         lines = [f"{label_text(self.decision)}. {self._probability_text()}"]
         for one in self.path:
-            points = "" if one.points is None or not one.holds else f", {one.points:+d}"
-            answer = "yes" if one.holds else "no"
-            lines.append(f"  {one.text}? {answer}{points} (it is {one.value})")
+            answer = "? yes" if one.holds else "? no"
+            if one.points is not None:
+                answer = f", {one.points:+d}" if one.points else ", 0"
+            lines.append(f"  {one.text}{answer} (it is {one.value})")
         lines.append(self._inside_text())
         if not self.changes:
             lines.append("No allowed change changes the prediction.")
         for k, change in enumerate(self.changes):
-            head = "Least change that turns it" if k == 0 else "or alone"
+            head = "Smallest change of the prediction" if k == 0 else "or alone"
             lines.append(f"  {head}: {one_line(change)}")
         lines += [self._previous_text()] if self.previous is not None else []
         return "\n".join(lines)
@@ -164,10 +166,9 @@ def explain(
     perturbation: Perturbation | None = None,
     previous: Any = None,
 ) -> Explanation:
-    """Why a model decides as it does on one row, and what least change would turn the decision.
+    """Explain the prediction for one row, with the smallest changes that would change it.
 
-    The changes are exact: the model does decide otherwise at the end of each, and no smaller
-    allowed change turns the decision.
+    The changes are exact: each changes the prediction, and no smaller allowed change does.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ def explain(
     x = least.rows[0]
     probability, interval, n_rows = _probability(fitted, x, int(least.answer[0]))
     if isinstance(fitted, Scorecard):
-        kind, path, inside = "card", _conditions(fitted, x), _lead(fitted, x)
+        kind, path, inside = "card", _bands(fitted, x), _lead(fitted, x)
     else:
         kind, path = "tree", _splits(fitted, x)
         inside = _to_leave(fitted, table, perturbation)
@@ -332,16 +333,20 @@ def _splits(tree: Tree, x: NDArray[np.float64]) -> list[Stage]:
     return found
 
 
-def _conditions(card: Scorecard, x: NDArray[np.float64]) -> list[Stage]:
-    held, found = card.holds_encoded(x[None])[0], []
-    own = 0 if card.is_binary else int(card.answer_encoded(x[None])[0])
-    for k, condition in enumerate(card.conditions):
-        j, at, points = condition.feature, condition.threshold, int(card.points[k, own])
-        # where no row was missing, nothing is asked about that, unless this one is
-        if condition.sort != "missing" or held[k] or card.space[j].missing:
-            text = one_line(card.texts()[k])
-            found.append(_stage(text, bool(held[k]), card.space, j, x[j], at, points))
+def _bands(card: Scorecard, x: NDArray[np.float64]) -> list[Stage]:
+    own, found = 0 if card.is_binary else int(card.answer_encoded(x[None])[0]), []
+    for variable in card.variables:
+        j, known = variable.feature, variable.thresholds
+        band = int(variable.band_of(x[j : j + 1])[0])
+        at = float(known[np.argmin(np.abs(known - x[j]))]) if len(known) else np.nan
+        text, points = band_texts(variable)[band], int(variable.bands[band].points[own])
+        found.append(_stage(text, True, card.space, j, x[j], at, points))
     return found
+
+
+def band_texts(variable: Variable) -> list[str]:
+    """The bands of a variable as explanations name them."""
+    return [one_line(f"{variable.name}: {text}") for text in variable.texts()]
 
 
 def _stage(

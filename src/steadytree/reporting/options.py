@@ -81,7 +81,7 @@ RULES = {
     "min_recall": Rule("lowest recall of a class"),
     "min_leaf_rows": Rule("training rows of the smallest leaf", is_share=False),
     "max_tiny_leaf_share": Rule("rows decided by leaves of fewer than 5 training rows"),
-    "max_changed_decisions": Rule("rows that a retrained model decides otherwise"),
+    "max_changed_decisions": Rule("predictions changed by retraining"),
     "max_robustness_loss": Rule("accuracy lost under the worst perturbation"),
     "max_protected_columns": Rule("columns used that look protected", is_share=False),
     "max_single_column_auc": Rule("AUC of the best column by itself"),
@@ -98,23 +98,17 @@ class Limits:
 
     @classmethod
     def of(cls, given: Any) -> "Limits | None":
-        """From a mapping, a TOML file, or as they are; None stays None."""
+        """From a mapping, a TOML file, or as they are; None stays None.
+
+        A file has lines such as ``min_accuracy = "90%"``, perhaps in a table ``[limits]``.
+        """
         if given is None or isinstance(given, Limits):
             return given
-        if isinstance(given, Mapping):
-            return cls._checked(given, "limits")
-        if not isinstance(given, str | PathLike):
-            raise TypeError(f"limits must be a mapping or a TOML file, got {type(given).__name__}.")
-        return cls.from_toml(given)
-
-    @classmethod
-    def from_toml(cls, path: str | PathLike[str]) -> "Limits":
-        """Read a file of lines such as ``min_accuracy = "90%"``."""
-        given = _read_toml(path)
-        table = given.pop("limits", {})
+        found, source = _read(given, "limits")
+        table = found.pop("limits", {})
         if not isinstance(table, dict):
-            raise ValueError(f"{path}: limits must be a table of limits, got {table!r}.")
-        return cls._checked(given | table, str(path))
+            raise ValueError(f"{source}: limits must be a table of limits, got {table!r}.")
+        return cls._checked(found | table, source)
 
     @classmethod
     def _checked(cls, given: Mapping[str, Any], source: str) -> "Limits":
@@ -231,12 +225,7 @@ class SignOff:
         """From a mapping, a TOML file, or as it is; None stays None."""
         if given is None or isinstance(given, SignOff):
             return given
-        if isinstance(given, Mapping):
-            return cls._checked(given, "sign_off")
-        if not isinstance(given, str | PathLike):
-            kind = type(given).__name__
-            raise TypeError(f"sign_off must be a mapping or a TOML file, got {kind}.")
-        return cls._checked(_read_toml(given), str(given))
+        return cls._checked(*_read(given, "sign_off"))
 
     @classmethod
     def _checked(cls, given: Mapping[str, Any], source: str) -> "SignOff":
@@ -265,11 +254,16 @@ def _texts(given: Mapping[str, Any], kind: Any, source: str, skip: str = "") -> 
     return {name: str(value).strip() for name, value in given.items() if name != skip}
 
 
-def _read_toml(path: str | PathLike[str]) -> dict[str, Any]:
+def _read(given: Any, name: str) -> tuple[dict[str, Any], str]:
+    """A mapping or the content of a TOML file, and what errors call it."""
+    if isinstance(given, Mapping):
+        return dict(given), name
+    if not isinstance(given, str | PathLike):
+        raise TypeError(f"{name} must be a mapping or a TOML file, got {type(given).__name__}.")
     try:
-        return tomllib.loads(Path(path).read_text("utf-8-sig"))
+        return tomllib.loads(Path(given).read_text("utf-8-sig")), str(given)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{str(path)!r} is not a valid TOML file: {error}") from None
+        raise ValueError(f"{str(given)!r} is not a valid TOML file: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,8 @@ from steadytree.reporting.formatting import (
     plain,
     plain_measurements,
 )
-from steadytree.reporting.interactive.sliders import attacked_columns, noise_steps
 from steadytree.reporting.options import ReportOptions
-from steadytree.robustness.certificate import EnsembleCertificate, thin_curve
+from steadytree.robustness.certificate import Certificate, EnsembleCertificate, thin_curve
 from steadytree.robustness.certify import certificate_of, used_columns
 from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation, usual_perturbation
 from steadytree.stability.steady_tree import SteadyTreeClassifier
@@ -30,6 +29,7 @@ MOST_NAMES = 8
 MOST_COLUMNS = 15
 MOST_VERIFIED = 200  # rows of an ensemble; each is a search of its own
 MAX_STEPS = 1_000  # of the search for a row
+STEPS, FARTHEST = 41, 2.0  # positions of the page's slider, and times the noise at its end
 HELD_OUT = 0.5  # of the rows, where no training rows are known to fit the tree to
 
 
@@ -71,6 +71,40 @@ def build_robustness(
         ],
         **_search(model),
     }
+
+
+def noise_steps(found: Certificate, fitted: Any) -> dict[str, Any] | None:
+    """Certified accuracy by size, and the share of each leaf's correct rows that stay so."""
+    if not isinstance(fitted, Tree) or found.perturbation.scope != "row":
+        return None
+    budget = found.perturbation.budget or 1.0
+    sizes = np.linspace(0.0, FARTHEST * budget, STEPS)
+    leaves = fitted.apply_encoded(found.rows)
+    shown = []
+    for leaf in np.flatnonzero(fitted.is_leaf).tolist():
+        kept = found.distance[(leaves == leaf) & found.right]
+        # as `Certificate.certified_accuracy`: what is within a rounding of the size counts as moved
+        shares = [np.mean(kept > _limit(size)) if len(kept) else 1.0 for size in sizes]
+        shown.append({"node": leaf, "n_rows": len(kept), "stays": plain(np.array(shares))})
+    certified = [found.certified_accuracy(float(size)) for size in sizes]
+    return {"size": plain(sizes), "certified_accuracy": certified, "leaves": shown}
+
+
+def _limit(size: float) -> float:
+    return Perturbation(step_cost=0, budget=float(size)).spend(1.0)
+
+
+def attacked_columns(found: Certificate) -> list[dict[str, Any]]:
+    """Columns that change in the rows which the worst perturbation makes wrong, with the share."""
+    start, end = found.rows[found.attacked], found.witness[found.attacked]
+    changed = (start != end) & ~(np.isnan(start) & np.isnan(end))
+    shares = changed.sum(axis=0) / max(len(changed), 1)
+    ranked = sorted(zip(found.space.names, shares, strict=True), key=lambda one: -one[1])
+    return [
+        {"name": one_line(name), "share": float(share)}
+        for name, share in ranked[:MOST_NAMES]
+        if share
+    ]
 
 
 def _search(model: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Stability in a report: what is left out or fitted again, and how much of the model changes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,14 +9,16 @@ from numpy.typing import NDArray
 from steadytree.data.column import Column
 from steadytree.data.dataset import Sampled
 from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
-from steadytree.metrics.accuracy import label_indices
+from steadytree.metrics.accuracy import accuracy, label_indices
+from steadytree.models.scorecard import Scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import number_text, one_line, plain, plain_measurements
-from steadytree.reporting.interactive.sliders import candidates, changed_decisions
 from steadytree.reporting.options import RULES, ReportOptions
 from steadytree.reporting.robustness import MOST_COLUMNS, noise_of
 from steadytree.reporting.wording import build_nodes
+from steadytree.robustness.certify import certificate_of
+from steadytree.robustness.perturbation import Perturbation
 from steadytree.stability.refits import (
     KEPT,
     Refits,
@@ -32,6 +35,8 @@ MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard se
 SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 SAMPLED = 20  # removals where leaving out every row takes too long
 MOST_ALTERNATIVES = 3
+SIZES = (2, 3, 4, 6, 8, 12, 16)  # leaves of the smaller trees
+MOST_CERTIFIED = 5_000  # rows that a smaller tree is certified on
 
 
 def _refitted(
@@ -67,7 +72,7 @@ def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict
         shown
         | _leave_one_out(options, rows)
         | {
-            "changed_decisions": changed_decisions(again.whole, again.trees, X),
+            "changed_decisions": _changed_decisions(again.whole, again.trees, X),
             "candidates": candidates(fitted, again, X, y, noise_of(X, options), options.seed),
             "refit_readings": plain_measurements(again.measurements()),
             "kept": KEPT,
@@ -128,7 +133,7 @@ def build_scorecard_stability(
     return (
         shown
         | {
-            "changed_decisions": changed_decisions(again.whole, again.scorecards, X),
+            "changed_decisions": _changed_decisions(again.whole, again.scorecards, X),
             "n_cards": len(again.scorecards),
             "kept": KEPT,
             "readings": [],  # single rows are not left out
@@ -140,6 +145,91 @@ def build_scorecard_stability(
             "cuts": scorecard_thresholds(again),
         }
     )
+
+
+def candidates(
+    fitted: Tree, again: Refits, X: Any, y: Any, noise: Perturbation | None, seed: int
+) -> list[dict[str, Any]]:
+    """Trees beside the model, from the most accurate to the most stable; none is fitted again.
+
+    The tree pruned to fewer leaves: retrained trees are pruned alike, so that the share of changed
+    decisions is that of the learner followed by the pruning. And the retrained trees themselves:
+    some decide more like the others than the model does. A tree that another one equals or beats
+    in both is left out, but for the model itself.
+    """
+    sizes = [size for size in SIZES if size < fitted.n_leaves]
+    every: list[tuple[Tree, Tree, list[Tree]]] = [(fitted, again.whole, list(again.trees))]
+    for size in sizes:
+        others = [prune_to(one, size) for one in again.trees]
+        every.append((prune_to(fitted, size), prune_to(again.whole, size), others))
+    for k, tree in enumerate(again.trees):
+        others = [again.whole, *again.trees[:k], *again.trees[k + 1 :]]
+        every.append((tree, tree, others))
+    found: list[dict[str, Any]] = [
+        {
+            "n_leaves": tree.n_leaves,
+            "is_model": tree is fitted,
+            "is_refit": k > len(sizes),
+            "accuracy": accuracy(tree, X, y).accuracy,
+            "changed_decisions": _changed_decisions(whole, others, X),
+        }
+        for k, (tree, whole, others) in enumerate(every)
+    ]
+    kept = [k for k, one in enumerate(found) if k == 0 or not _is_beaten(one, found, k)]
+    if len(kept) == 1:
+        return []
+    rows = Sampled.of(X, y, MOST_CERTIFIED, seed)
+    for k in kept:
+        tree, worst = every[k][0], None
+        if noise is not None and noise.budget is not None:
+            worst = certificate_of(tree, rows.features, rows.labels, noise).worst_case_accuracy
+        nodes = build_nodes(tree, X, label_indices(tree.classes, y))
+        found[k] |= {"worst_case_accuracy": worst, "tree": nodes}
+    chosen = [found[k] for k in kept]
+    return sorted(chosen, key=lambda one: (-one["accuracy"], -one["changed_decisions"]))
+
+
+def _changed_decisions(
+    whole: Tree | Scorecard, others: Sequence[Tree | Scorecard], X: Any
+) -> float:
+    """Mean share of the predictions changed by retraining."""
+    own = whole.predict(X)
+    return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
+
+
+def _is_beaten(one: dict[str, Any], others: list[dict[str, Any]], k: int) -> bool:
+    """Whether another tree is at least as accurate and as steady, and better, smaller or first."""
+    own = (one["accuracy"], -one["changed_decisions"], -one["n_leaves"], -k)
+    figures = [
+        (x["accuracy"], -x["changed_decisions"], -x["n_leaves"], -i) for i, x in enumerate(others)
+    ]
+    return any(x > own and x[0] >= own[0] and x[1] >= own[1] for x in figures)
+
+
+def prune_to(tree: Tree, n_leaves: int) -> Tree:
+    """The tree with at most so many leaves, pruned where the Gini impurity rises least."""
+    impurity = tree.weight * (1.0 - (tree.value**2).sum(axis=1))
+    leaf, pruned = tree.is_leaf.copy(), []
+    while leaf[_reached(tree, leaf)].sum() > n_leaves:
+        inner = [node for node in _reached(tree, leaf) if not leaf[node]]
+        ends = [node for node in inner if leaf[tree.left[node]] and leaf[tree.right[node]]]
+        rise = [
+            impurity[node] - impurity[tree.left[node]] - impurity[tree.right[node]] for node in ends
+        ]
+        node = ends[int(np.argmin(rise))]
+        leaf[node] = True
+        pruned.append(node)
+    return tree.restrict(pruned)
+
+
+def _reached(tree: Tree, leaf: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Nodes from the root down to the given leaves."""
+    reached = np.zeros(tree.n_nodes, bool)
+    reached[0] = True
+    for node in range(tree.n_nodes):
+        if reached[node] and not leaf[node]:
+            reached[[tree.left[node], tree.right[node]]] = True
+    return np.flatnonzero(reached)
 
 
 def scorecard_thresholds(again: ScorecardRefits) -> list[dict[str, Any]]:

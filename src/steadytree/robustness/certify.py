@@ -249,6 +249,8 @@ def _notes(
 def _unused(model: Tree | Scorecard | Ensemble, noise: Perturbation) -> tuple[str, ...]:
     """Columns that the noise names and the model does not use."""
     used = {model.space.names[j] for j in used_columns(model)}
+    groups = () if noise.one_hot == "auto" else noise.one_hot  # they move as one column
+    used |= {name for group in groups if used & set(group) for name in group}
     given = (noise.radius, noise.step_cost, noise.change_cost)
     named = [name for one in given if isinstance(one, Mapping) for name in one]
     return tuple(name for name in dict.fromkeys(named) if name not in used)

@@ -12,6 +12,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import expit
 
 from steadytree._base.notebook import Shown
+from steadytree.data.table import check_in_memory
 from steadytree.metrics.accuracy import distinct_labels
 from steadytree.metrics.measurement import Measurement
 from steadytree.robustness.conflict_graph import MOST_CLASSES, Distinct, Scaled
@@ -245,6 +246,7 @@ def separation(
         raise ValueError(f"r must be a number of at least 0, got {r!r}.")
     if not is_number(time_limit) or not time_limit > 0:
         raise ValueError(f"time_limit must be above 0 seconds, got {time_limit!r}.")
+    check_in_memory(X)
     known, inverse = distinct_labels(y)
     classes, index = np.unique(np.array(known), return_inverse=True)
     labels = index[inverse]

@@ -40,7 +40,7 @@ PARAMETERS: Parameters = {
 
 
 class RetrainChoice(NamedTuple):
-    """What was chosen, what it costs, and why; scores are of rows not learned from."""
+    """What was chosen, what it costs, and why; scores are on held-out rows."""
 
     reason: str
     step: int  # index in `steps_`

@@ -183,12 +183,12 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         start = _why_root(grown.tree, bins.space)
         if not taught:
             reason = (
-                f"learned from the labels: an ensemble predicts held-out rows no better ({losses})."
+                f"fitted to the labels: an ensemble predicts held-out rows no better ({losses})."
             )
             return grown, Choice(False, reason + start, teacher.loss, teacher.share_loss, nan)
         same = _answers(grown.value[grown.leaves]) == _answers(teacher.unseen)
         agreement = float(rows.weights @ same / rows.weights.sum())
-        reason = f"learned from an ensemble that predicts held-out rows ({losses}).{start}"
+        reason = f"fitted to an ensemble that predicts held-out rows ({losses}).{start}"
         return grown, Choice(True, reason, teacher.loss, teacher.share_loss, agreement)
 
     def _grow(

@@ -14,6 +14,7 @@ from steadytree.reporting.svg.charts import (
     scatter,
     strips,
 )
+from steadytree.reporting.svg.figures import calibration_chart
 
 KINDS = ["curve", "scatter", "strips", "heat", "stack"]
 SCRIPT = "<script>alert('x')</script>\"'&"
@@ -95,3 +96,15 @@ def test_charts_draw_one_mark_for_each_value():
     assert heat(["age", "income"], ["root"], [[0.9], [0.1]]).body.count('="heat"') == 2
     line = Series("tree", [0, 0.1, 0.4], [0.9, 0.8, 0.5], steps=True)
     assert curve([line], *axes).body.count("<path") == 1
+
+
+@pytest.mark.parametrize(("largest", "shown"), [(0.03, "3 %"), (0.12, "15 %"), (0.45, "100 %")])
+def test_calibration_of_small_risks_fills_the_picture(largest, shown):
+    bins = [
+        {"stated": share, "observed": 0.9 * share, "interval": [0.5 * share, largest]}
+        for share in (0.1 * largest, 0.9 * largest)
+    ]
+    svg = ElementTree.fromstring(str(calibration_chart({"bins": bins})))
+    texts = [node.text for node in svg.iter() if node.tag.endswith("text")]
+    assert texts.count(shown) == 2  # the ends of both axes
+    assert ("100 %" in texts) == (shown == "100 %")

@@ -109,7 +109,8 @@ def test_unknown_categories_are_not_taken_for_any_other(points):
 @pytest.mark.parametrize(
     ("share", "text"),
     [(0, "0 %"), (0.0004, "< 0.1 %"), (0.004, "0.4 %"), (0.0994, "9.9 %"), (0.0996, "10 %")]
-    + [(0.5, "50 %"), (0.9949, "99 %"), (0.9999, "> 99 %"), (1, "100 %")],
+    + [(0.5, "50 %"), (0.9949, "99 %"), (0.9951, "> 99 %"), (0.9999, "> 99 %"), (1, "100 %")]
+    + [(0.00099, "< 0.1 %"), (0.00101, "0.1 %")],
 )
 def test_risks_as_text(share, text):
     assert risk_text(share) == text

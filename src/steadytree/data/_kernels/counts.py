@@ -20,58 +20,46 @@ def split_goes_left(bin_index, table, split):
     return np.int64(bin_index) <= table.bin[split]
 
 
-@kernel
-def kept_rows(node_of_row):
-    """Indices of the rows whose node is not negative."""
-    n_kept = 0
-    for row in range(node_of_row.shape[0]):
-        n_kept += node_of_row[row] >= 0
-    rows = np.empty(n_kept, dtype=np.uint32)
-    index = 0
-    for row in range(node_of_row.shape[0]):
-        if node_of_row[row] >= 0:
-            rows[index] = row
-            index += 1
-    return rows
-
-
-@kernel
 def count_classes(binned, labels, node_of_row, n_nodes, bin_offsets, n_classes):
     """Count rows per node, bin and class.
 
     binned (p, n) unsigned, feature by feature so that one feature's counters stay in the cache;
-    labels (n,) and node_of_row (n,) integers; a negative node leaves the row out. Rows that count
-    are listed first, since a branch for each row of each feature is mispredicted half of the time.
-    Returns (n_nodes, n_bins, n_classes) int64. Callers check ranges; this loop does not.
+    labels (n,) and node_of_row (n,) integers; a negative node leaves the row out.
+    Returns (n_nodes, n_bins, n_classes) int64. Callers check ranges; the loop does not.
     """
-    counts = np.zeros((n_nodes, bin_offsets[-1], n_classes), dtype=np.int64)
-    rows = kept_rows(node_of_row)
-    if rows.shape[0] == node_of_row.shape[0]:
-        for feature in range(binned.shape[0]):
-            start = bin_offsets[feature]
-            for row in range(binned.shape[1]):
-                counts[node_of_row[row], start + binned[feature, row], labels[row]] += 1
-        return counts
-    own_nodes, own_labels = node_of_row[rows], labels[rows]
-    for feature in range(binned.shape[0]):
-        start = bin_offsets[feature]
-        for index in range(rows.shape[0]):
-            counts[own_nodes[index], start + binned[feature, rows[index]], own_labels[index]] += 1
+    weights = np.empty(0, np.int64)
+    return weigh_classes(binned, labels, node_of_row, weights, n_nodes, bin_offsets, n_classes)
+
+
+def weigh_classes(binned, labels, node_of_row, weights, n_nodes, bin_offsets, n_classes):
+    """As `count_classes`, each row counting as its weight, if there are any; of their type.
+
+    Rows that count are listed first where some do not, since a branch for each row of each
+    feature is mispredicted half of the time.
+    """
+    counts = np.zeros((n_nodes, bin_offsets[-1], n_classes), weights.dtype)
+    counted, rows = node_of_row >= 0, np.empty(0, np.uint32)
+    if not counted.all():
+        rows = np.flatnonzero(counted).astype(np.uint32)
+        labels, node_of_row = labels[rows], node_of_row[rows]
+        weights = weights[rows] if len(weights) else weights
+    add_rows(binned, rows, labels, node_of_row, weights, bin_offsets, counts)
     return counts
 
 
 @kernel
-def weigh_classes(binned, labels, node_of_row, weights, n_nodes, bin_offsets, n_classes):
-    """As `count_classes`, each row counting as its weight. Returns float64."""
-    counts = np.zeros((n_nodes, bin_offsets[-1], n_classes), dtype=np.float64)
-    rows = kept_rows(node_of_row)
-    own_nodes, own_labels, own_weights = node_of_row[rows], labels[rows], weights[rows]
+def add_rows(binned, rows, labels, node_of_row, weights, bin_offsets, counts):
+    """Add to counts what `weigh_classes` returns; labels, nodes and weights are of these rows.
+
+    No rows stand for all.
+    """
+    one, listed, weighed = weights.dtype.type(1), rows.shape[0] > 0, weights.shape[0] > 0
     for feature in range(binned.shape[0]):
         start = bin_offsets[feature]
-        for index in range(rows.shape[0]):
-            bin_index = binned[feature, rows[index]]
-            counts[own_nodes[index], start + bin_index, own_labels[index]] += own_weights[index]
-    return counts
+        for index in range(labels.shape[0]):
+            row = np.int64(rows[index]) if listed else index
+            weight = weights[index] if weighed else one
+            counts[node_of_row[index], start + binned[feature, row], labels[index]] += weight
 
 
 @kernel
@@ -93,7 +81,6 @@ def move_rows(binned, node_of_row, table, split, left_node, right_node):
         node_of_row[row] = left_node[node] if left else right_node[node]
 
 
-@kernel
 def order_rows(bins, starts, table, split, left_node, right_node):
     """The rows in the order of the next level's nodes, and where each of these nodes starts.
 
@@ -101,13 +88,16 @@ def order_rows(bins, starts, table, split, left_node, right_node):
     Rows of a node keep their order; those of closed nodes are left out. For split, left_node and
     right_node see `move_rows`; open nodes must be numbered by parent, left before right.
     """
-    n_rows = starts[-1] - starts[0]
-    order, filled, last = np.empty(n_rows, np.uint32), 0, -1
-    right = np.empty(n_rows, np.uint32)
-    for node in range(split.shape[0]):
-        last = left_node[node] if left_node[node] > last else last
-        last = right_node[node] if right_node[node] > last else last
-    ends = np.zeros(last + 2, np.int64)
+    order = np.empty((2, starts[-1] - starts[0]), np.uint32)
+    ends = np.zeros(max(left_node.max(initial=-1), right_node.max(initial=-1)) + 2, np.int64)
+    fill_order(bins, starts, table, split, left_node, right_node, order, ends)
+    return order[0, : ends[-1]], ends
+
+
+@kernel
+def fill_order(bins, starts, table, split, left_node, right_node, order, ends):
+    """As `order_rows`, into order (2, n_rows), whose second row is scratch, and ends."""
+    filled = 0
     for node in range(split.shape[0]):
         if split[node] < 0:
             continue
@@ -115,17 +105,16 @@ def order_rows(bins, starts, table, split, left_node, right_node):
         keep_left, keep_right = left_node[node] >= 0, right_node[node] >= 0
         for row in range(starts[node], starts[node + 1]):  # written, and kept if on that side
             is_left = split_goes_left(bins[row, feature], table, split[node])
-            order[filled], right[n_right] = row, row
+            order[0, filled], order[1, n_right] = row, row
             filled += is_left and keep_left
             n_right += not is_left and keep_right
         if keep_left:
             ends[left_node[node] + 1] = filled
         for index in range(n_right):
-            order[filled + index] = right[index]
+            order[0, filled + index] = order[1, index]
         filled += n_right
         if keep_right:
             ends[right_node[node] + 1] = filled
-    return order[:filled], ends
 
 
 @kernel
@@ -147,7 +136,6 @@ def count_nodes(bins, labels, weights, starts, bin_offsets, n_classes, counts, f
                 own[bin_index * n_classes + label] += weight
 
 
-@kernel
 def child_counts(counts, table, split):
     """Class counts (n_nodes, n_classes) of each node, and (2, n_nodes, n_classes) of its children.
 
@@ -155,26 +143,29 @@ def child_counts(counts, table, split):
     at zero. Any feature's bins hold all rows of a node, so the first one's give the node's. Both
     children are summed, since weights subtracted would leave crumbs.
     """
-    n_nodes, _, n_classes = counts.shape
-    totals = np.zeros((n_nodes, n_classes), dtype=counts.dtype)
-    children = np.zeros((2, n_nodes, n_classes), dtype=counts.dtype)
-    for node in range(n_nodes):
+    found = np.zeros((3, len(counts), counts.shape[2]), counts.dtype)
+    add_children(counts, table, split, found)
+    return found[0], found[1:]
+
+
+@kernel
+def add_children(counts, table, split, found):
+    """As `child_counts`: add nodes, left and right children to found (3, n_nodes, n_classes)."""
+    for node in range(counts.shape[0]):
         for bin_ in range(table.bin_offsets[1]):
-            for class_ in range(n_classes):
-                totals[node, class_] += counts[node, bin_, class_]
+            for class_ in range(counts.shape[2]):
+                found[0, node, class_] += counts[node, bin_, class_]
         chosen = split[node]
         if chosen < 0:
             continue
         feature = table.feature[chosen]
         start = table.bin_offsets[feature]
         for bin_index in range(table.bin_offsets[feature + 1] - start):
-            side = 0 if split_goes_left(bin_index, table, chosen) else 1
-            for class_ in range(n_classes):
-                children[side, node, class_] += counts[node, start + bin_index, class_]
-    return totals, children
+            side = 1 if split_goes_left(bin_index, table, chosen) else 2
+            for class_ in range(counts.shape[2]):
+                found[side, node, class_] += counts[node, start + bin_index, class_]
 
 
-@kernel
 def split_level(split, counts, positions, last_level):
     """Class counts of all children in order, and which of them stay open.
 
@@ -185,21 +176,26 @@ def split_level(split, counts, positions, last_level):
     Returns children (2 * n_split, n_classes), left first; the next node of the left and the
     right child (n_open,), -1 if closed; which (n_next,) child each is; positions (n_next,).
     """
-    _, n_open, n_classes = counts.shape
-    n_split = 0
-    for node in range(n_open):
-        n_split += split[node] >= 0
-    children = np.empty((2 * n_split, n_classes), dtype=counts.dtype)
-    next_node = np.full((2, n_open), -1, dtype=np.int64)
-    which = np.empty(2 * n_split, dtype=np.int64)
-    below = np.empty(2 * n_split, dtype=np.uint64)
+    n_children = 2 * np.count_nonzero(split >= 0)
+    children = np.empty((n_children, counts.shape[2]), counts.dtype)
+    next_node, which = np.empty((2, len(split)), np.int64), np.empty(n_children, np.int64)
+    below = np.empty(n_children, np.uint64)
+    given = split, counts, positions, last_level
+    n_next = fill_level(*given, children, next_node, which, below)
+    return children, next_node[0], next_node[1], which[:n_next], below[:n_next]
+
+
+@kernel
+def fill_level(split, counts, positions, last_level, children, next_node, which, below):
+    """Fill what `split_level` returns; how many children stay open."""
     child, n_next = 0, 0
-    for node in range(n_open):
-        if split[node] < 0:
-            continue
+    for node in range(split.shape[0]):
         for side in range(2):
+            next_node[side, node] = -1
+            if split[node] < 0:
+                continue
             n_observed = 0
-            for class_ in range(n_classes):
+            for class_ in range(counts.shape[2]):
                 children[child, class_] = counts[side, node, class_]
                 n_observed += counts[side, node, class_] > 0
             if n_observed > 1 and not last_level:
@@ -208,7 +204,7 @@ def split_level(split, counts, positions, last_level):
                 below[n_next] = np.uint64(2) * positions[node] + np.uint64(1 + side)
                 n_next += 1
             child += 1
-    return children, next_node[0], next_node[1], which[:n_next], below[:n_next]
+    return n_next
 
 
 class SplitArrays(NamedTuple):
@@ -271,17 +267,19 @@ def fill_splits(
     occupied, full_offsets, n_categories, has_missing, order, grouped, sizes, merged_bin, splits
 ):
     """As `list_splits`, into sizes (2, p), merged_bin and splits (5, room); how many there are."""
-    total = 0
+    zero, one = np.int64(0), np.int64(1)  # for numba, plain ones are types, and compiled apart
+    total = zero
     for feature in range(n_categories.shape[0]):
-        start, before, n_sides = full_offsets[feature], total, 1 + has_missing[feature]
+        start, before, n_sides = full_offsets[feature], total, one + has_missing[feature]
         n_full = full_offsets[feature + 1] - start - 1
         is_text = n_categories[feature] > 0
-        size, previous = 0, -1
+        size, previous = zero, -one
         for position in range(n_full):
             bin_index = order[start + position]
             if occupied[start + bin_index]:
                 if not is_text and size > 0:
-                    total = put_split(splits, total, size - 1, previous, bin_index - 1, 0, n_sides)
+                    ends = previous, bin_index - one
+                    total = put_split(splits, total, size - one, *ends, zero, n_sides)
                 previous = bin_index
                 size += 1
             merged_bin[start + bin_index] = size - 1 if size > 0 else 0
@@ -290,14 +288,15 @@ def fill_splits(
             for category in range(n_full if n_full > 2 else n_full - 1):
                 if occupied[start + category]:
                     own = merged_bin[start + category]
-                    total = put_split(splits, total, own, category, category, 1, n_sides)
+                    total = put_split(splits, total, own, category, category, one, n_sides)
             for last in range(1, size - 2 if grouped[feature] else 0):
                 group = n_full + last - 1
-                total = put_split(splits, total, last, group, group, 0, n_sides)
+                total = put_split(splits, total, last, group, group, zero, n_sides)
         if has_missing[feature]:
             past = n_full - 1
             if is_text:
                 past = n_full + (n_full - 3 if grouped[feature] and n_full > 3 else 0)
-            total = put_split(splits, total, -1 if is_text else size - 1, past, past, 0, 1)
+            here = -one if is_text else size - 1
+            total = put_split(splits, total, here, past, past, zero, one)
         sizes[0, feature], sizes[1, feature] = size, total - before
     return total

@@ -12,6 +12,7 @@ SPLITS = {"root": "first split", "left": "next, if yes", "right": "next, if no"}
 FARTHEST = 4.0  # times the budget that a curve reaches to
 GREY = 7
 FEW_DOTS = 20  # points of a curve up to which each is marked
+SMALL_RISKS = 0.4  # an axis of smaller probabilities ends with them, not at 1
 
 
 def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Markup:
@@ -112,9 +113,11 @@ def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
     x, y = ([one[key] for one in bins] for key in ("stated", "observed"))
     low, high = ([one["interval"][end] for one in bins] for end in (0, 1))
     line = Series(f"this {kind}", x, y, low, high, dots=True, line=False)
-    equal = Series("well calibrated", (0.0, 1.0), (0.0, 1.0), colour=GREY)
-    across = Axis.over([0.0, 1.0], "predicted probability", percent=True)
-    up = Axis.over([0.0, 1.0], "observed frequency", percent=True)
+    most = max(*x, *high)
+    most = most if most < SMALL_RISKS else 1.0
+    across = Axis.over([0.0, most], "predicted probability", percent=True)
+    up = Axis.over([0.0, most], "observed frequency", percent=True)
+    equal = Series("well calibrated", (0.0, up.high), (0.0, up.high), colour=GREY)
     return frame_picture(curve([line, equal], across, up), "Calibration")
 
 

@@ -190,13 +190,6 @@ function decide(model, x) {  // x as `seenBy` the model
   return model.label[pathOf(model, x).at(-1)];
 }
 
-function holds(condition, value) {
-  if (condition.sort === "at_least") return value !== null && value >= condition.threshold;
-  if (condition.sort === "below") return value !== null && value < condition.threshold;
-  if (condition.sort === "among") return value !== null && condition.categories.includes(value);
-  return absent(condition.column, value) === (condition.sort === "missing");
-}
-
 function wilson(share, n) {
   if (!(n > 0)) return null;
   const z = 1.959963984540054, spread = z * z / n, middle = (share + spread / 2) / (1 + spread);
@@ -222,6 +215,14 @@ function probability(model, x) {
           interval: interval && [1 - interval[1], 1 - interval[0]]};
 }
 
+// the band of a variable that a value is in; that of missing values is the last
+function bandOf(variable, value) {
+  const missing = variable.texts.length - 1;
+  if (value === null) return missing;
+  if (variable.band.length) return variable.band[value] ?? missing;
+  return variable.thresholds.filter(at => at <= value).length;
+}
+
 function explain(given) {
   const model = cases.model, x = seenBy(model, given), own = decide(model, x), tree = model.kind === "tree";
   const turn = only => tree ? turnTree(model, x, node => model.label[node] !== own, only)
@@ -243,11 +244,11 @@ function explain(given) {
     const totals = totalsOf(model, x);
     const gaps = totals.map((total, k) => k === own ? Infinity : totals[own] - total + (k > own));
     inside = Math.min(...gaps);
-    const whose = model.classes.length === 2 ? 1 : own;
-    stages = model.conditions.map(one => ({text: one.text, holds: holds(one, x[one.column]),
-                                           column: one.column, points: one.points[whose],
-                                           isShown: one.always || holds(one, x[one.column])}))
-      .filter(one => one.isShown);
+    const whose = model.classes.length === 2 ? 0 : own;
+    stages = model.variables.map(one => {
+      const band = bandOf(one, x[one.column]);
+      return {text: one.texts[band], holds: true, column: one.column, points: one.points[band][whose]};
+    });
   }
   const old = cases.previous, seen = old && seenBy(old, given);
   const before = old && {decision: decide(old, seen), ...probability(old, seen)};
@@ -312,13 +313,13 @@ function show(x) {
   element("span", chance, head);
   const list = element("ol", "", box, "stages");
   for (const one of found.stages) {
-    const item = element("li", one.text + "? ", list);
-    element("b", one.holds ? "yes" : "no", item);
-    if (one.points !== null && one.holds) item.append(`, ${one.points > 0 ? "+" : ""}${one.points}`);
+    const item = element("li", one.text + (one.points === null ? "? " : ", "), list);
+    const points = `${one.points > 0 ? "+" : ""}${one.points}`;
+    element("b", one.points !== null ? points : one.holds ? "yes" : "no", item);
     element("span", ` (it is ${shown(one.column, x[one.column])})`, item, "quiet");
   }
   element("p", cases.model.kind === "card" ? `Its total is ${found.inside} points away from another decision.`
-    : found.inside < Infinity ? `The least change into another leaf has size ${+found.inside.toPrecision(4)}.`
+    : found.inside < Infinity ? `The smallest change into another leaf has size ${+found.inside.toPrecision(4)}.`
     : "No allowed change leads to another leaf.", box);
   element("p", found.changes.length ? "Smallest changes that change the prediction; each line is enough by itself:"
     : "No allowed change changes the prediction.", box);

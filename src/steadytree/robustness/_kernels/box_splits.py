@@ -173,6 +173,20 @@ def net_stump(leaf, found, penalty):
 
 
 @kernel
+def least_side(sums, total):
+    """The lesser of the weights that get surely left and stay surely right, of three groups or more.
+
+    A split keeps at most so much more than a leaf.
+    """
+    n_groups = total.shape[0]
+    left, right = 0.0, 0.0
+    for group in range(n_groups):
+        left += sums[group]
+        right += total[group] - sums[n_groups + group]
+    return min(left, right)
+
+
+@kernel
 def two_stumps(table, own, whole, first):
     """`one_level` for two weights own (2, n) that add up to those of whole, from `all_sums`.
 
@@ -194,6 +208,10 @@ def two_stumps(table, own, whole, first):
         column = (first + shift) % p
         size = table.n_thresholds[column]
         start = starts[column] - size + column
+        if size == 1 and table.n_classes > 2:
+            more = least_side(sums[start], all_total) - ROUNDING
+            if leaf[0] + more <= best[0] and other_leaf[0] + more <= other[0]:
+                continue
         sum_by_rank(table, column, rows, label, heavy, total, part[: size + 1])
         best = best_threshold(part[:size], total, column, best)
         for index in range(size):

@@ -27,12 +27,15 @@ def beyond(more, paid, joint):
 
 
 @kernel
-def extra_costs(path, base, rows, table):
-    """What going to either side of each split costs rows beyond `base`; (2, n_candidates, m)."""
+def extra_costs(path, base, rows, wanted, table):
+    """What going to either side of the wanted splits costs rows beyond `base`.
+
+    The array is (2, n_candidates, m), with infinity for the others.
+    """
     splits, sides = path
     n_candidates, size = table.feature.shape[0], rows.shape[0]
-    extra, paid = np.empty((2, n_candidates, size)), np.empty(size)
-    for split in range(n_candidates):
+    extra, paid = np.full((2, n_candidates, size), np.inf), np.empty(size)
+    for split in wanted:
         paid[:] = 0.0
         if table.largest:
             paid[:] = base[rows]
@@ -69,6 +72,27 @@ def crossing_losses(start, order, worth, drop, paid, extra, joint, spending, cro
 
 
 @kernel
+def all_crossing_losses(start, order, worth, drop, by_row, spending, across):
+    """Fill across (2, n_groups, n_candidates) with `crossing_losses` of all splits at once.
+
+    by_row (2, m, n_candidates) holds what both sides of each split cost, whatever was paid before.
+    """
+    limit, shared = spending[1], spending[2]
+    across[:] = 0.0
+    for way in range(2):
+        for group in range(start.shape[0] - 1):
+            total = across[way, group]
+            for at in range(start[group], start[group + 1]):
+                extra, most, less = by_row[way, order[at]], worth[at], drop[at]
+                if shared:
+                    for split in range(extra.shape[0]):
+                        total[split] += max(0.0, most - less * extra[split])
+                else:
+                    for split in range(extra.shape[0]):
+                        total[split] += most if less + extra[split] <= limit else 0.0
+
+
+@kernel
 def grouped(keys, n_groups):
     """Rows in the order of their groups, and where each group starts."""
     start = np.zeros(n_groups + 1, np.int64)
@@ -89,12 +113,13 @@ def below_first(first, home, region, allowed, table, options, losses, found):
     Each row counts on its own side of it alone. region is (base, extra, label, weight, spending);
     found (2,) becomes their numbers. Returns the least loss of each side.
     """
-    base, extra, label, weight, spending = region
+    base, extra, by_row, label, weight, spending = region
     price, limit, shared, penalty = spending
-    n_classes, n = table.n_classes, base.shape[0]
+    n_classes, n, n_candidates = table.n_classes, base.shape[0], extra.shape[1]
     start, order = grouped(home * n_classes + label, 2 * n_classes)
     worth, drop, paid = np.empty(n), np.empty(n), np.empty(n)
     lost, crossed = np.zeros(2 * n_classes), np.empty((2, 2 * n_classes))
+    across = np.empty((2, 2 * n_classes, n_candidates))
     for at in range(n):
         index = order[at]
         paid[at] = extra[home[index], first, index]
@@ -108,10 +133,14 @@ def below_first(first, home, region, allowed, table, options, losses, found):
         for one in range(n_classes):
             options[side, one, 0], options[side, one, 1], options[side, one, 2] = -1, one, one
             losses[side, one] = total - lost[side * n_classes + one]
+    if not table.largest:
+        all_crossing_losses(start, order, worth, drop, by_row, spending, across)
     for split in np.flatnonzero(allowed[0] | allowed[1]):
-        joint = table.largest or table.feature[first] == table.feature[split]
-        own = extra[:, split]
-        crossing_losses(start, order, worth, drop, paid, own, joint, spending, crossed)
+        if table.largest or table.feature[first] == table.feature[split]:
+            own = extra[:, split]
+            crossing_losses(start, order, worth, drop, paid, own, True, spending, crossed)
+        else:
+            crossed[:] = across[:, :, split]
         for side in range(2):
             begin = side * n_classes
             total = penalty + lost[begin : begin + n_classes].sum()
@@ -148,16 +177,14 @@ def add_option(option, extra, first, side, label, joint, costs):
 def best_below(first, region, table, options, losses, found, least, best, winner):
     """The least loss of pairs of options below a first split, where it is less than `best`."""
     # of a pair below `best` each option's own loss and the least on the other side are below it
-    base, extra, label, weight, (price, limit, shared, penalty) = region
+    base, extra, _, label, weight, (price, limit, shared, penalty) = region
     n = base.shape[0]
     kept = np.empty((2, losses.shape[1]), np.int64)
     n_kept = np.zeros(2, np.int64)
     for side in range(2):
-        for option in np.argsort(losses[side, : found[side]]):
-            if penalty + losses[side, option] + least[1 - side] >= best:
-                break
-            kept[side, n_kept[side]] = option
-            n_kept[side] += 1
+        near = np.flatnonzero(penalty + losses[side, : found[side]] + least[1 - side] < best)
+        n_kept[side] = near.shape[0]
+        kept[side, : near.shape[0]] = near[np.argsort(losses[side][near])]
     lost = np.empty((2, n_kept.max(), n))
     for side in range(2):
         for at in range(n_kept[side]):
@@ -220,13 +247,15 @@ def least_two_levels(path, table, weight, spending, rates):
     winner[1] = np.argmax(totals)
     best = totals.sum() - totals.max()
     rows = np.flatnonzero(counts > 0.0)
-    extra = extra_costs(path, base, rows, table)
-    region = base[rows], extra, table.label[rows], weight[rows], spending
+    wanted = np.flatnonzero(open_splits(splits, sides, depth, table))
+    extra = extra_costs(path, base, rows, wanted, table)
+    by_row = np.ascontiguousarray(extra.transpose((0, 2, 1)))
+    region = base[rows], extra, by_row, table.label[rows], weight[rows], spending
     room = table.feature.shape[0] * n_classes * (n_classes - 1) + n_classes
     options, losses = np.empty((2, room, 3), np.int64), np.empty((2, room))
     found, home = np.empty(2, np.int64), np.empty(rows.shape[0], np.int64)
     allowed = np.empty((2, table.feature.shape[0]), np.bool_)
-    for first in np.flatnonzero(open_splits(splits, sides, depth, table)):
+    for first in wanted:
         for side in range(2):
             splits[depth], sides[depth] = first, side
             allowed[side] = open_splits(splits, sides, depth + 1, table)
@@ -235,6 +264,8 @@ def least_two_levels(path, table, weight, spending, rates):
         least = below_first(first, home, region, allowed, table, options, losses, found)
         if penalty + least[0] + least[1] < best:
             best = best_below(first, region, table, options, losses, found, least, best, winner)
-    extra = extra_costs(path, base, np.arange(n), table)
+    if winner[0] >= 0:
+        wanted = np.unique(np.array([winner[0], max(winner[1], 0), max(winner[4], 0)]))
+    extra = extra_costs(path, base, np.arange(n), wanted, table)
     tree_rates(winner, base, extra, spending, table, rates)
     return best

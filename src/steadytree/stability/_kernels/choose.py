@@ -95,8 +95,9 @@ def score_thresholds(counts, totals, sum_both, splits, score, min_leaf, below, s
 
 @kernel
 def add_bins(counts, n_bins, totals):
-    """Add the first bins (n_bins, n_classes) to totals (n_classes,)."""
+    """Fill totals (n_classes,) with the sum of the first bins of counts."""
     for class_ in range(counts.shape[1]):
+        totals[class_] = 0.0
         for bin_ in range(n_bins):
             totals[class_] += counts[bin_, class_]
 
@@ -109,9 +110,15 @@ def score_splits(counts, table, score, min_leaf, scores):
     by bin, so each bin is added to `below` once. One flat loop: a function call with arrays for
     each split would take four times as long.
     """
+    return fill_scores(counts, table, score, min_leaf, scores, np.empty((2, counts.shape[1])))
+
+
+@kernel
+def fill_scores(counts, table, score, min_leaf, scores, sums):
+    """As `score_splits`; sums (2, n_classes) is scratch."""
     n_classes, split_bin, split_missing_left = counts.shape[1], table.bin, table.missing_left
     split_by_value = table.by_value
-    totals, below = np.zeros(n_classes), np.zeros(n_classes)
+    totals, below = sums[0], sums[1]
     sum_both = 0.0
     add_bins(counts, table.bin_offsets[1], totals)  # any feature's bins hold all rows
     for class_ in range(n_classes):
@@ -303,7 +310,10 @@ def choose_splits(counts, positions, table, sampling):
     counts (n_nodes, n_bins, n_classes); positions (n_nodes,) are indices in the full binary tree.
     A node of one class gets split -1 and scores of -1.
     """
-    splits, thresholds, scores = pick_splits(counts, positions, table, sampling)
+    splits, thresholds = np.full((2, len(counts)), -1)
+    scores = np.full((len(counts), len(table.feature)), -1.0)
+    work = np.empty((2, counts.shape[2])), np.empty(0), np.empty(0, np.int64)
+    pick_splits(counts, positions, table, sampling, splits, thresholds, scores, work)
     if sampling.coupling == REJECTION and sampling.sharpness > 0.0:  # compiled where it is used
         for node, position in enumerate(positions):
             chosen = sample_split(scores[node], table, sampling, position)
@@ -312,12 +322,10 @@ def choose_splits(counts, positions, table, sampling):
 
 
 @kernel
-def pick_splits(counts, positions, table, sampling):
-    """As `choose_splits`, by Gumbel noise."""
-    n_nodes = counts.shape[0]
-    splits, thresholds = np.full((2, n_nodes), -1)
-    scores = np.full((n_nodes, table.feature.shape[0]), -1.0)
-    for node in range(n_nodes):
+def pick_splits(counts, positions, table, sampling, splits, thresholds, scores, work):
+    """Fill what `choose_splits` returns, by Gumbel noise; work is for `fill_scores`."""
+    sums, noted = work[0], (work[1], work[2])
+    for node in range(counts.shape[0]):
         n_observed = 0
         for class_ in range(counts.shape[2]):
             total = 0.0
@@ -326,8 +334,8 @@ def pick_splits(counts, positions, table, sampling):
             n_observed += total > 0
         if n_observed < 2:
             continue
-        score_splits(counts[node], table, sampling.score, sampling.min_leaf, scores[node])
-        node_bits = hash_node(sampling.seed, positions[node])
-        picked = pick_split(scores[node], table, sampling.sharpness, node_bits)
+        own = scores[node]
+        fill_scores(counts[node], table, sampling.score, sampling.min_leaf, own, sums)
+        bits = hash_node(sampling.seed, positions[node])
+        picked = pick_and_note(own, table, sampling.sharpness, bits, noted)
         splits[node], thresholds[node] = picked
-    return splits, thresholds, scores

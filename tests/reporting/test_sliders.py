@@ -5,12 +5,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 import steadytree as st
-from steadytree.reporting.interactive.sliders import (
-    attacked_columns,
-    candidates,
-    noise_steps,
-    prune_to,
-)
+from steadytree.reporting.robustness import attacked_columns, noise_steps
+from steadytree.reporting.stability import candidates, prune_to
 
 
 @pytest.fixture(scope="module")

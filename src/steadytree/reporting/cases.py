@@ -12,9 +12,11 @@ from steadytree.models.boxes import exact_thresholds
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
+from steadytree.models.variable import Variable
 from steadytree.reporting.explain import (
     SHARES_OF_RANGE,
     STATED,
+    band_texts,
     explain,
     range_costs,
 )
@@ -190,23 +192,20 @@ def _scorecard(card: Scorecard, index: dict[int, int]) -> dict[str, Any]:
     return {
         "parts": parts,
         "offset": card.class_offset.tolist(),
-        "conditions": [
-            {
-                "text": one_line(text),
-                "column": index[condition.feature],
-                "sort": condition.sort,
-                "threshold": _number(condition.threshold),
-                "categories": list(condition.categories),
-                "points": points,
-                # not asked about where no row was missing, unless the case at hand is
-                "always": condition.sort != "missing" or card.space[condition.feature].missing,
-            }
-            for text, condition, points in zip(
-                card.texts(), card.conditions, card.class_points.tolist(), strict=True
-            )
-        ],
+        "variables": [_variable(variable, index) for variable in card.variables],
         "risks": _risks(card),
         "slope": None if card.is_binary or not card.gives_risks else card.slope,
+    }
+
+
+def _variable(variable: Variable, index: dict[int, int]) -> dict[str, Any]:
+    categories = np.arange(len(variable.column.categories), dtype=np.float64)
+    return {
+        "column": index[variable.feature],
+        "thresholds": variable.thresholds.tolist(),
+        "band": variable.band_of(categories).tolist(),  # of each category
+        "texts": band_texts(variable),
+        "points": [list(band.points) for band in variable.bands],
     }
 
 

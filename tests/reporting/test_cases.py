@@ -9,8 +9,8 @@ from sklearn.datasets import load_iris
 
 import steadytree as st
 from steadytree.data.table import Table
+from steadytree.reporting.cases import MOST_CASES, build_cases
 from steadytree.reporting.formatting import label_text
-from steadytree.reporting.interactive.cases import MOST_CASES, build_cases
 from steadytree.reporting.options import ReportOptions
 from tests.models.scorecards import random_card, random_rows_of_card
 from tests.models.trees import random_rows, random_tree, typed_rows

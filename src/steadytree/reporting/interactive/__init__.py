@@ -1,1 +1,0 @@
-"""What the script of a report's page works with, and what notebooks show."""
