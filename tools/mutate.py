@@ -79,7 +79,7 @@ MODULES = {
     "riskscore/pool": [],
     "riskscore/scaling": [],
     "riskscore/scoring": [],
-    "robustness/certificate": ["robustness/test_certify.py"],
+    "robustness/certificate": ["robustness/test_certify.py", "robustness/test_verify.py"],
     "robustness/certify": ["robustness/test_certificate.py"],
     "stability/_kernels/choose": [],
     "stability/optimism": [],

@@ -162,6 +162,26 @@ def test_weights_count_rows_several_times(scope):
             assert found.worst_case_accuracy == pytest.approx(kept / total)
 
 
+def test_a_row_at_exactly_the_size_is_lost_and_sizes_are_checked():
+    X = np.array([[0.0], [1.0], [2.0], [4.0], [5.0]])
+    y = X[:, 0] > 3
+    model = DecisionTreeClassifier().fit(X, y)  # at 3: moves of 3, 2, 1, 1 and 2
+    noise = Perturbation(step_cost=1.0, budget=2.5)
+    found = certify(model, X, y, noise)
+    np.testing.assert_allclose(found.distance, [3, 2, 1, 1, 2], atol=1e-6)
+    at = sorted(found.distance)
+    for size in (0, 0.0, *at, 2.5, np.int64(2), np.float32(1.5)):
+        expected = sum(distance > size for distance in at) / 5
+        assert found.certified_accuracy(size) == pytest.approx(expected, abs=1e-12)
+    assert found.certified_accuracy() == found.certified_accuracy(2.5) == 1 / 5
+    for wrong in (-0.1, np.inf, np.nan, "1", [1]):
+        with pytest.raises(ValueError, match="size must be a finite number of at least 0"):
+            found.certified_accuracy(wrong)
+    shared = certify(model, X, y, Perturbation(step_cost=1.0, budget=2.0, scope="mean"))
+    with pytest.raises(ValueError, match="no single size follows from it"):
+        shared.certified_accuracy()
+
+
 def test_weights_agree_with_the_robust_tree():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 5, (30, 2)), rng.integers(0, 2, 30)
