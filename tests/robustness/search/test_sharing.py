@@ -158,3 +158,24 @@ def test_bounds_of_a_side_fall_with_the_weight_that_is_taken_from_it():
             assert held[split] <= least_of(ways, scaled, 0.3) + 1e-9
         assert (shared._held(shared.paths[0], 0.0 * weight, 0.3).bound[1:] <= 1e-9).all()
     assert n_positive > 3
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_losses_across_all_splits_are_those_of_each_row(shared):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, n_groups, limit = int(rng.integers(1, 20)), 4, 1.0
+        groups = rng.integers(0, n_groups, n)
+        start, order = kernels.grouped(groups, n_groups)
+        worth, drop = rng.random((2, n))  # in the order of the groups
+        extra = rng.choice([0.0, 0.3, 1.0, np.inf], (2, 3, n))
+        across = np.empty((2, n_groups, 3))
+        by_row = np.ascontiguousarray(extra.transpose((0, 2, 1)))
+        spending = 0.5, limit, shared, 0.0
+        kernels.all_crossing_losses(start, order, worth, drop, by_row, spending, across)
+        lost = np.zeros_like(across)
+        for at, row in enumerate(order):
+            cost = extra[:, :, row]
+            part = np.maximum(0.0, worth[at] - drop[at] * cost)
+            lost[:, groups[row]] += part if shared else worth[at] * (drop[at] + cost <= limit)
+        np.testing.assert_allclose(across, lost)
