@@ -154,9 +154,8 @@ class Entry:
         rho = named.pop() if len(named) > 5 else "0"
         if not all(isinstance(text, str) for text in (*named, rho)):
             raise ValueError(f"line {number} has something other than texts.")
-        amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        checked = [decimal_of(Decimal(amount), name) for name, amount in amounts.items()]
-        return cls(checked[0], checked[1], *named, rho=checked[2])
+        amounts = decimal_of(Decimal(epsilon), "epsilon"), decimal_of(Decimal(delta), "delta")
+        return cls(*amounts, *named, rho=decimal_of(Decimal(rho), "rho"))
 
 
 class ChainHead(NamedTuple):
