@@ -9,8 +9,10 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
 
+from steadytree.robustness._kernels.separation import close_pairs
 from steadytree.robustness.conflict_graph import Distinct, Scaled
 from steadytree.robustness.separation import LinearSeparation, _logistic_plane, separation
+from tests.robustness import reference_separation
 
 
 def distances(X):
@@ -283,3 +285,15 @@ def test_the_plane_is_that_of_scikit_learn(noise):
     model = LogisticRegression(C=1e4, max_iter=2000, fit_intercept=False)
     expected = model.fit(rows, signs, sample_weight=weight).coef_[0]
     np.testing.assert_allclose(_logistic_plane(rows, signs, weight), expected, rtol=1e-6)
+
+
+def test_more_pairs_than_there_was_room_for_are_all_listed():
+    n, rng = 130, np.random.default_rng(0)
+    rows, bits = rng.integers(0, 5, (n, 3)), rng.integers(1, 3, n)
+    least, last = np.arange(-2, 3).clip(0), np.arange(2, 7).clip(max=4)
+    closer = np.tile(least, 3), np.tile(last, 3), np.array([0, 5, 10])
+    given = *reference_separation.tree_of(rows, bits, 4), closer
+    expected, _ = reference_separation.close_pairs(*given, 10_000)
+    assert len(expected) > 1_024
+    found = close_pairs(*given, 10_000)
+    reference_separation.same_pairs(found, (expected, 10_000))

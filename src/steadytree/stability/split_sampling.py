@@ -37,7 +37,7 @@ class PreparedFit:
         return len(self.labels)
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple[Any, Any, Any, Any, Any]:
         """The first arguments of the kernels that grow trees."""
         return self.binned, self.labels, self.n_classes, self.splits.table, self.sampling
 
