@@ -206,10 +206,11 @@ def test_columns_side_by_side_have_the_bins_that_a_search_finds(kind):
     several = [*hard_thresholds(rng), *hard_thresholds(rng)]
     offsets = np.cumsum([0, *map(len, several)])
     every = np.concatenate(several)
-    values = rng.choice([*every, *np.nextafter(every, np.inf), np.nan, np.inf, -np.inf], (900, 18))
-    values[:300] = rng.normal(size=(300, 18))
-    sizes = np.zeros(len(several), np.int64)
-    binned = encode_bins(values, every, offsets, sizes, np.zeros((18, 900), kind))
+    n = len(several)
+    values = rng.choice([*every, *np.nextafter(every, np.inf), np.nan, np.inf, -np.inf], (900, n))
+    values[:300] = rng.normal(size=(300, n))
+    sizes = np.zeros(n, np.int64)
+    binned = encode_bins(values, every, offsets, sizes, np.zeros((n, 900), kind))
     for own, column, bins in zip(several, values.T, binned, strict=True):
         missing = np.isnan(column)
         np.testing.assert_array_equal(bins[missing], len(own) + 1)
