@@ -262,6 +262,16 @@ def case_for(name, seed):
             table.bin_offsets,
             case.n_classes,
         ),
+        "add_counts": lambda: (
+            case.binned,
+            own_rows := np.arange(0, case.n, 2, dtype=np.uint32)[: rng.integers(2) * case.n],
+            case.labels[: len(own_rows) or None],
+            rng.integers(0, 3, len(own_rows) or case.n),
+            own_weights := rng.random(rng.integers(2) * (len(own_rows) or case.n)),
+            table.bin_offsets,
+            np.zeros((3, table.bin_offsets[-1], case.n_classes), own_weights.dtype),
+            *sorted(rng.integers(0, len(case.binned) + 1, 2)),
+        ),
         "move_rows": lambda: (
             case.binned,
             case.slots,

@@ -117,6 +117,13 @@ def split_goes_left(bin_index, table, split):
 
 
 # ---- counts ----
+def add_counts(binned, rows, labels, node_of_row, weights, bin_offsets, counts, first, last):
+    for k, i in enumerate(rows if len(rows) else range(len(labels))):
+        for j in range(first, last):
+            own = weights[k] if len(weights) else 1
+            counts[node_of_row[k], bin_offsets[j] + binned[j, i], labels[k]] += own
+
+
 def weigh_classes(binned, labels, node_of_row, weights, n_nodes, bin_offsets, n_classes):
     counts = np.zeros((n_nodes, bin_offsets[-1], n_classes))
     for i, node in enumerate(node_of_row):

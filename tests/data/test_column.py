@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 
+from steadytree._base import parallel
 from steadytree.data import column
 from steadytree.data.column import summarise_columns
 from tests.data import reference
@@ -25,3 +27,14 @@ def test_figures_of_columns_equal_those_taken_value_by_value(monkeypatch, dtype,
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
             assert one.dtype == other.dtype
+
+
+def test_threads_summarise_as_one_does(monkeypatch):
+    X = np.random.default_rng(4).integers(-3, 4, (501, 4)) * np.array([1.0, 0.5, 1.0, 2.0])
+    X[7, 0], X[400, 0], X[499, 2] = np.nan, np.inf, 0.25
+    alone = summarise_columns(X)
+    monkeypatch.setattr(parallel, "LEAST_WORK", 1)
+    with parallel_config(backend="threading", n_jobs=3):
+        together = summarise_columns(X)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)

@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 import steadytree as st
 from steadytree.data.labels import (
     check_labels,
+    class_indices,
     label_array,
     labels_like,
     match_labels,
@@ -218,3 +219,25 @@ def test_folds_are_those_of_scikit_learn(labels, n_folds, seed):
     for ours, other in zip(stratified_folds(labels, n_folds, seed), expected, strict=True):
         np.testing.assert_array_equal(ours[0], other[0])
         np.testing.assert_array_equal(ours[1], other[1])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([3, -2, 3, 7], np.int8),
+        np.array([2**63 + 5, 2**63, 2**63 + 5, 2**63 + 1], np.uint64),  # beyond whole numbers here
+        np.array([0, 2**62, -(2**62)]),  # too far apart to be counted
+        np.array([5, 6, 5, 5, 9, 6, 6, 6], np.uint16),
+        np.array([4]),
+        np.array([True, False, True]),
+        np.array(["yes", "no", "yes"], object),
+        np.array([0.5, -1.0, 0.5]),
+        np.array([], np.int64),
+    ],
+)
+def test_classes_and_indices_are_those_of_sorting(labels):
+    classes, found = class_indices(labels)
+    expected, inverse = np.unique(labels, return_inverse=True)
+    np.testing.assert_array_equal(classes, expected, strict=True)
+    np.testing.assert_array_equal(found, inverse)
+    assert found.dtype == np.int32

@@ -203,6 +203,8 @@ def test_hello_and_status_look_at_no_row(gateway):
     assert known["holder"] == "north"
     assert known["enough"] is True
     assert known["schema"]["classes"] == ["ill", "well"]
+    told = ("enough", "spent", "ledger", "schema", "time")  # and no number of rows
+    assert set(known) == {"version", "ok", "type", "holder", "private", *told}
     gateway.reply(message(epsilon=1.5))
     for study, enough in (("another", False), ("study", True)):  # what it paid is part of it
         hello = write({"version": 2, "type": "hello", "study": study, "epsilon": 4})

@@ -62,6 +62,33 @@ def test_sums_equal_plain_sums_whoever_is_missing(threshold):
             np.testing.assert_array_equal(found, sum(vectors[name] for name in senders))
 
 
+def test_secrets_of_a_member_are_its_own_and_of_one_sum():
+    """All that is public is equal here: no secret follows from it, and none is met again."""
+    found = []
+    for _ in range(2):
+        several = members()
+        shared(several)
+        for each in several.values():
+            known = [each._secrets["seed"]]
+            known += [each._secrets[which].private_bytes_raw() for which in ("shares", "masks")]
+            found += known
+    assert len(set(found)) == 2 * 3 * len(NAMES)
+    assert all(len(secret) == masking.KEY for secret in found)
+
+
+def test_messages_of_two_members_to_each_other_have_two_nonces():
+    """Under one key: two texts under one nonce would tell their difference, and their tags' key."""
+    several = members()
+    shared(several)
+    for one, other in itertools.combinations(NAMES, 2):
+        there, back = masking._nonce(one, other), masking._nonce(other, one)
+        assert there != back
+        key = [several[a]._cipher(b) for a, b in ((one, other), (other, one))]
+        sent = key[0].encrypt(there, b"shares", None)
+        assert key[1].decrypt(there, sent, None) == b"shares"
+        assert key[1].encrypt(back, b"shares", None) != sent
+
+
 def test_a_masked_vector_is_uniform_whatever_it_hides():
     """Chi-square of high and of low bits; one false alarm in ten thousand each, by fresh keys."""
     for vector in (np.zeros(4_000, np.int64), np.full(4_000, 10**9)):

@@ -333,3 +333,23 @@ def test_a_full_disk_costs_nothing_unless_a_part_of_the_line_stays(tmp_path, sta
         with pytest.raises(OSError, match="No space left"):
             ledger.spend(0.5, "after")
     assert Ledger(ledger.path, 1.0).spent == (0.75 if stays else 0.25)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are not synced there")
+def test_mark_and_line_are_on_the_disk_in_this_order_before_spend_returns(path, monkeypatch):
+    """Whole, each: what was synced before its last byte was written could be lost with power."""
+    ledger, synced, sync = Ledger(path, 1.0), [], os.fsync
+
+    def noted(handle):
+        sync(handle)
+        found = os.fstat(handle)
+        synced.append((found.st_ino, found.st_size))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    for _ in range(2):
+        synced.clear()
+        ledger.spend(0.25, "answer")
+        mark, folder, line = (each.stat() for each in (mark_path(path), path.parent, path))
+        assert synced[0] == (mark.st_ino, mark.st_size)
+        assert synced[1][0] == folder.st_ino  # so that the mark's new name is there too
+        assert synced[2] == (line.st_ino, line.st_size)

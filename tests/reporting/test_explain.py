@@ -173,6 +173,19 @@ def test_a_risk_score_is_explained_by_the_band_of_each_variable():
     assert "<b>+2</b>" in found._repr_html_()
 
 
+def test_above_two_classes_the_points_are_those_of_the_predicted_class():
+    rng, decided = np.random.default_rng(0), set()
+    for _ in range(10):
+        card = random_card(rng, 4, 2, 1, 3)
+        for row in typed_rows(card.space, random_rows_of_card(rng, card, 3)).iloc:
+            found = st.explain(card, row)
+            own = card.classes.tolist().index(found.decision)
+            [total] = card.score(row.to_frame().T.infer_objects())[:, own]
+            assert sum(one.points for one in found.path) + card.offset[own] == total
+            decided.add(own)
+    assert decided == {0, 1, 2}
+
+
 def test_the_nearest_threshold_is_the_one_of_the_least_share_of_its_range():
     space = FeatureSpace.declare(bounds={"age": (0, 100), "dose": (0, 10)})
     none = np.nan

@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.metrics import roc_auc_score
 
 from steadytree.models.scorecard import Scorecard
+from steadytree.riskscore._kernels.bands import fit_line
 from steadytree.riskscore.band_points import Steps, conditions_of, round_bands, shrinkage, start_for
 from steadytree.riskscore.banded import BandSettings, grow_bands
+from steadytree.riskscore.risk_score import RiskScoreClassifier
 from tests.riskscore.test_banded import binned_rows
 
 
@@ -86,3 +89,27 @@ def test_the_slope_is_shrunken_by_the_part_of_the_gain_that_the_search_paid_for(
     assert shrinkage(found) == pytest.approx(0.75)
     assert shrinkage(replace(found, paid={0: 200.0})) == 0.0
     assert shrinkage(replace(found, plain_loss=100.0)) == 0.0
+
+
+@pytest.mark.parametrize("start", [-40.0, -3.0, 0.0, 40.0])
+@pytest.mark.parametrize("slope", [0.0, 0.5, 10.0])
+def test_the_curve_through_totals_is_found_from_anywhere(slope, start):
+    totals = np.arange(30)
+    weight = 1000 * np.exp(-(((totals - 12) / 5) ** 2))
+    events = weight * expit(0.9 * totals - 22)  # rare but among the highest
+    found = fit_line(weight, events, 0.0, slope, start)
+    assert found[:2] == pytest.approx((0.9, -22), abs=0.01)
+
+
+def test_points_of_rare_outcomes_with_strong_effects_keep_the_order_of_the_risks():
+    """Two pairs of columns nearly cancel out: what is left of their strong effects decides."""
+
+    def draw(rng, n):
+        z, rest = rng.normal(size=(2, n, 2))
+        X = np.stack([z, -0.9 * z + np.sqrt(1 - 0.9**2) * rest], axis=2).reshape(n, 4)
+        return X, (rng.random(n) < expit(X @ [6, 6, 2, 2] - 9)).astype(int)
+
+    rng = np.random.default_rng(0)
+    model = RiskScoreClassifier(max_points=12).fit(*draw(rng, 12_000))
+    fresh, truth = draw(rng, 40_000)
+    assert roc_auc_score(truth, model.predict_proba(fresh)[:, 1]) > 0.8

@@ -363,3 +363,15 @@ def test_a_category_that_training_did_not_see_counts_as_the_rare_ones():
     usual, *others = model.total(new).tolist()
     assert others == [others[0]] * 3
     assert others[0] > usual
+
+
+def test_a_row_that_noise_of_just_that_size_turns_is_not_certified():
+    x = np.repeat(np.arange(9.0), 20)
+    y = (x >= 4).astype(int)
+    model = RiskScoreClassifier(noise=0.125).fit(x[:, None], y)  # moves by up to 1
+    within, beyond = (
+        np.mean([(model.predict(x[:, None] + move) == y) for move in (-by, by)], axis=0) == 1
+        for by in (1, 1 + 1e-9)
+    )
+    assert beyond.mean() < within.mean() < 1  # one side is turned by just that, the other by more
+    assert model.certified_accuracy_ == pytest.approx(beyond.mean())

@@ -55,23 +55,43 @@ def test_no_small_tree_is_nearer_flips_no_more_and_is_as_accurate(seed):
     assert model.choice_.distance <= nearest + 1e-6
 
 
-def test_what_is_found_is_worth_no_less_and_stays_within_its_budget(monkeypatch):
-    rng = np.random.default_rng(1)
+def two_trees(seed):
+    """New rows, and trees of depth 2 of the rows before and of the new ones, after a drift."""
+    rng = np.random.default_rng(seed)
     chances = np.where(rng.random((N_VALUES, N_VALUES)) < 0.5, 0.1, 0.9)
-    X, y = rows_of(rng, chances, 80)
-    fits = [
-        DecisionTreeClassifier(max_depth=2, random_state=0).fit(X[rows], y[rows])
-        for rows in (slice(0, 40), slice(40, 80))
-    ]
+    before = rows_of(rng, chances, 40)
+    X, y = rows_of(rng, np.roll(chances, 1, axis=0), 40)
+    fits = [DecisionTreeClassifier(max_depth=2, random_state=0).fit(*r) for r in (before, (X, y))]
     old, fresh = (read_previous(fit, SPACE, np.array([0, 1]))[0] for fit in fits)
-    rows = NewRows(old, X, y, np.ones(80), log_loss=False)
-    search = Approach(rows, fresh, [np.array([0.5, 1.5])] * 2)
-    found = search.nearest()
-    before, after = rows.measure(fresh), rows.measure(found)
-    assert (after[:2] <= before[:2]).all()
-    assert rows.distance([found])[0] <= rows.distance([fresh])[0]
-    assert nested_of(found) is not None
+    return NewRows(old, X, y, np.ones(40), log_loss=False), fresh
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_what_is_found_is_worth_no_less(seed, monkeypatch):
+    """From the given tree for which nearer ones of no more loss change the most decisions."""
+    monkeypatch.setattr("steadytree.stability.approach.MOST_READS", 400_000)
+    rows, fresh = two_trees(seed)
+    trees = [*map(rows.tree_of, small_trees()), fresh]
+    loss, flips = np.array([rows.measure(tree)[:2] for tree in trees]).T
+    apart = rows.distance(trees)
+
+    def nearest(tree):
+        """Distance of the nearest tree with no more loss, and with no more changes too."""
+        within = loss <= loss[tree]
+        return np.array([apart[within].min(), apart[within & (flips <= flips[tree])].min()])
+
+    given = max(range(len(trees)), key=lambda tree: np.ptp(nearest(tree)))
+    for start in (given, len(trees) - 1):
+        found = Approach(rows, trees[start], [np.array([0.5, 1.5])] * 2).nearest()
+        before, after = rows.measure(trees[start]), rows.measure(found)
+        assert (after[:2] <= before[:2]).all()
+        assert after[3] <= max(before[3], rows.old.n_leaves)
+        assert nearest(start)[1] - 1e-6 <= rows.distance([found])[0] <= apart[start] + 1e-6
+
+
+def test_without_a_budget_the_given_tree_stays(monkeypatch):
     monkeypatch.setattr("steadytree.stability.approach.MOST_READS", 0)
+    rows, fresh = two_trees(1)
     assert Approach(rows, fresh, [np.array([0.5, 1.5])] * 2).nearest() is fresh
 
 

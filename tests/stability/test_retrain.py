@@ -168,6 +168,24 @@ def test_scores_are_those_of_rows_not_learned_from(data, scoring):
         assert found[0] == pytest.approx(np.average(right, weights=weights[~seen]))
 
 
+def test_the_limit_is_kept_and_used(data):
+    """Just below what keeping the tree loses the tree changes; just above it is kept."""
+    X, y = data
+    old = cart().fit(X[:250], y[:250])
+    drifted_y = np.where(X.iloc[250:, 0] > X.iloc[250:, 0].quantile(0.8), 1, y[250:])
+
+    def fitted(limit):
+        return RetrainedTreeClassifier(old, cart(), limit, n_repeats=1).fit(X[250:], drifted_y)
+
+    score = fitted(0.0).steps_["score"]
+    lost = score[-1] - score[0]
+    assert lost > 0.01
+    below, above = fitted(lost - 1e-6), fitted(lost + 1e-6)
+    assert below.choice_.step > 0
+    assert below.choice_.refit_score - below.choice_.score <= lost - 1e-6
+    assert above.choice_.step == above.choice_.flips == 0
+
+
 def test_no_step_is_farther_than_the_refit():
     """The best point at each rate that is near enough; else that of the rate before."""
     distances = {"refit": 5.0, 0: 0.0, 1: 9.0, 2: 5.0, 3: 7.0}

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import compress
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.parallel import in_threads
 from steadytree.data.table import Table, TextValues, quote
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -166,9 +167,7 @@ class Summary:
             differ += [name for name in other.names if name not in self.names]
             what = f"{quote(differ)} only in some" if differ else "in another order"
             raise ValueError(f"parts of the data have different columns: {what}.")
-        together = (np.minimum, np.maximum, np.add, np.add, np.logical_and)
-        pairs = zip(together, self.figures, other.figures, strict=True)
-        figures = tuple(add(one, two) for add, one, two in pairs)
+        figures = _both(self.figures, other.figures)
         found = tuple(self._found_with(other, index) for index in range(len(self.names)))
         declared = {
             # in order of appearance, as categories unite when parts are put together
@@ -217,8 +216,22 @@ class Summary:
 def summarise_columns(X: NDArray[Any]) -> Figures:
     """Per column of X (n, p): least and largest finite value, missing, infinite, integer-valued.
 
-    Columns without a finite value have inf as the least and -inf as the largest one. Rows come in
-    blocks, so that their values stay in the cache; a column of fractions is found in its first.
+    Columns without a finite value have inf as the least and -inf as the largest one.
+    """
+    parts = in_threads(lambda first, last: _summarise_rows(X[first:last]), len(X), X.size)
+    return reduce(_both, parts)
+
+
+def _both(one: Figures, two: Figures) -> Figures:
+    """The figures of the rows of both."""
+    together = (np.minimum, np.maximum, np.add, np.add, np.logical_and)
+    return tuple(add(*pair) for add, *pair in zip(together, one, two, strict=True))
+
+
+def _summarise_rows(X: NDArray[Any]) -> Figures:
+    """As `summarise_columns`, in blocks whose values stay in the cache.
+
+    A column of fractions is found in its first one.
     """
     n_columns = X.shape[1]
     low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)

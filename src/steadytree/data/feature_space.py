@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.parallel import in_threads
 from steadytree._base.validation import OneOf
-from steadytree.data._kernels.counts import count_classes, weigh_classes
+from steadytree.data._kernels.counts import add_counts
 from steadytree.data.binning import (
     GRIDS,
     Grid,
@@ -245,10 +246,12 @@ class FeatureSpace:
         weights: NDArray[np.float64] | None = None,
     ) -> NDArray[Any]:
         """Rows (or summed weights) of each class in every bin, (n_bins, n_classes)."""
-        root, shape = np.zeros(len(labels), np.int32), (1, self.bin_offsets, n_classes)
-        if weights is None:
-            return count_classes(binned, labels, root, *shape)[0]
-        return weigh_classes(binned, labels, root, weights, *shape)[0]
+        root, every = np.zeros(len(labels), np.int32), np.empty(0, np.uint32)
+        own = np.empty(0, np.int64) if weights is None else weights
+        counts = np.zeros((1, self.bin_offsets[-1], n_classes), own.dtype)
+        given = binned, every, labels, root, own, self.bin_offsets, counts
+        in_threads(partial(add_counts, *given), len(binned), binned.size)
+        return counts[0]
 
 
 def _typed(column: Column, type_: str | None, fitted: bool) -> Column:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from steadytree.data.table import NO_VALUE, check_not_masked, quote, value_text
 
 UNKNOWN = -1
+CLOSE = 100_000  # range of whole numbers that are counted
 
 
 def label_array(y: Any) -> NDArray[Any]:
@@ -28,6 +29,22 @@ def label_array(y: Any) -> NDArray[Any]:
             with contextlib.suppress(OverflowError):
                 return labels.astype(dtype)
     return labels
+
+
+def class_indices(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """The classes in order, and which of them each row has.
+
+    Whole numbers that lie close are counted, as sorting them would take as long as binning.
+    """
+    if labels.dtype.kind in "iu" and len(labels):
+        low, high = int(labels.min()), int(labels.max())
+        if high - low < min(len(labels), CLOSE) and high <= np.iinfo(np.int64).max:
+            shifted = labels.astype(np.int64) - low
+            there = np.bincount(shifted) > 0
+            classes = (np.flatnonzero(there) + low).astype(labels.dtype)
+            return classes, (np.cumsum(there) - 1).astype(np.int32)[shifted]
+    classes, found = np.unique(labels, return_inverse=True)
+    return classes, found.astype(np.int32)
 
 
 def check_labels(y: Any, n_rows: int) -> NDArray[Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.parallel import in_threads
 from steadytree.data._kernels.bins import merge_bins
 from steadytree.data._kernels.counts import SplitArrays, list_splits
 from steadytree.data.binning import MAX_THRESHOLDS, bin_index_type, equidistant_thresholds
@@ -217,7 +218,13 @@ class SplitTable:
             return binned
         n_bins = int(self.table.bin_sizes.max(initial=0))
         merged = np.empty(binned.shape, bin_index_type(n_bins, binned.shape[1]))
-        return merge_bins(binned, self.space.bin_offsets, self.merged_bin, merged)
+        offsets, merged_bin = self.space.bin_offsets, self.merged_bin
+
+        def merge(first: int, last: int) -> None:
+            merge_bins(binned[first:last], offsets[first:], merged_bin, merged[first:last])
+
+        in_threads(merge, len(binned), binned.size)
+        return merged
 
     def goes_left(
         self, binned: NDArray[Any], split: int, rows: Integers | None = None

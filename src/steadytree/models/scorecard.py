@@ -17,7 +17,7 @@ from steadytree.data.table import Table
 from steadytree.models.condition import Condition
 from steadytree.models.risk_table import RiskGroup, RiskTable
 from steadytree.models.tree import freeze
-from steadytree.models.variable import Variable, variables_of
+from steadytree.models.variable import Variable, check_profile, variables_of
 
 if TYPE_CHECKING:
     from steadytree.models.tree import Tree
@@ -387,14 +387,5 @@ def _check_description(scorecard: Scorecard) -> None:
         raise ValueError("Scorecard: risk_groups must go from the lowest total to the highest.")
     profile = tuple(np.array(counts, float) for counts in scorecard.profile)
     object.__setattr__(scorecard, "profile", profile)
-    if not profile:
-        return
-    sizes = [(len(variable.bands), len(scorecard.classes)) for variable in scorecard.variables]
-    if [counts.shape for counts in profile] != sizes:
-        raise ValueError("Scorecard: profile must hold a count for each band and class.")
-    if not all(np.isfinite(counts).all() and (counts >= 0).all() for counts in profile):
-        raise ValueError("Scorecard: profile must hold finite counts, none below 0.")
-    # each row is in one band of each variable
-    rows = np.array([counts.sum(axis=0) for counts in profile])
-    if not (rows.sum() > 0 and np.allclose(rows, rows[0], rtol=1e-6)):
-        raise ValueError("Scorecard: profile must count the same rows for each variable.")
+    if profile:
+        check_profile(scorecard.variables, len(scorecard.classes), profile)

@@ -111,6 +111,21 @@ def variables_of(scorecard: "Scorecard") -> tuple[Variable, ...]:
     return tuple(_variable(scorecard, feature) for feature in features)
 
 
+def check_profile(
+    variables: Sequence[Variable], n_classes: int, profile: Sequence[NDArray[np.float64]]
+) -> None:
+    """Refuse counts (bands, classes) of training rows that the variables cannot have."""
+    sizes = [(len(variable.bands), n_classes) for variable in variables]
+    if [counts.shape for counts in profile] != sizes:
+        raise ValueError("Scorecard: profile must hold a count for each band and class.")
+    if not all(np.isfinite(counts).all() and (counts >= 0).all() for counts in profile):
+        raise ValueError("Scorecard: profile must hold finite counts, none below 0.")
+    # each row is in one band of each variable
+    rows = np.array([counts.sum(axis=0) for counts in profile])
+    if not (rows.sum() > 0 and np.allclose(rows, rows[0], rtol=1e-6)):
+        raise ValueError("Scorecard: profile must count the same rows for each variable.")
+
+
 def _variable(scorecard: "Scorecard", feature: int) -> Variable:
     column = scorecard.space[feature]
     own = [k for k, c in enumerate(scorecard.conditions) if c.feature == feature]

@@ -156,7 +156,7 @@ class Entry:
             raise ValueError(f"line {number} has something other than texts.")
         amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
         checked = [decimal_of(Decimal(amount), name) for name, amount in amounts.items()]
-        return cls(*checked[:2], *named, rho=checked[2])
+        return cls(checked[0], checked[1], *named, rho=checked[2])
 
 
 class ChainHead(NamedTuple):

@@ -77,8 +77,8 @@ def old_bodies(content: bytes, terms: tuple[Decimal, Decimal]) -> list[bytes]:
         if first_check != _checksum(epsilon + b" " + delta) or last_check != _checksum(line[:-9]):
             raise ValueError("a line was altered.")
         both = {"epsilon": epsilon, "delta": delta}
-        amounts = (decimal_of(Decimal(amount.decode()), name) for name, amount in both.items())
-        bodies.append(Entry(*amounts, *json.loads(texts)).to_body(number))
+        amounts = [decimal_of(Decimal(amount.decode()), name) for name, amount in both.items()]
+        bodies.append(Entry(amounts[0], amounts[1], *json.loads(texts)).to_body(number))
     return bodies
 
 

@@ -84,10 +84,11 @@ def round_bands(
     span = max(steps.height[steps.owner == v].sum() for v in found.used)
     scales = np.arange(1, most + 0.1, 0.5) / span if scale is None else [scale]
     events = found.weight * expit(found.levels())
+    lowest = found.start + sum(float(found.values_of(v).min()) for v in found.used)
     tops = max(most, 1) if scale is None else 10**6
     data = steps.owner, steps.held, found.weight, events, tops, least.astype(np.int64)
     runs = [
-        polish_steps(np.maximum(steps.rounded(one), least), *data, 1 / one, found.start)
+        polish_steps(np.maximum(steps.rounded(one), least), *data, 1 / one, lowest)
         for one in scales
     ]
     good = [run for run in runs if run[3] <= min(one[3] for one in runs) + NEAR]

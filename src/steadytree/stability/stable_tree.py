@@ -26,6 +26,7 @@ from steadytree.data.binning import GRIDS
 from steadytree.data.blocks import DataFiles, FileParts, Paths
 from steadytree.data.dask import DaskParts
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.labels import class_indices
 from steadytree.data.out_of_core import OutOfCore, make_ready
 from steadytree.data.sources import Rows, Source
 from steadytree.data.splits import Bins, SplitTable
@@ -278,7 +279,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self._validate()
         data = with_class_weight(read_rows(self, X, y, sample_weight), self.class_weight)
         weights = data.weights
-        classes, found = np.unique(data.labels, return_inverse=True)
+        classes, labels = class_indices(data.labels)
         space, kept = FeatureSpace.observe(data), self._kept_bins()
         if kept is not None:
             space = kept.over(space)
@@ -287,7 +288,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         known = () if kept is None else kept.space.names
         pairs = zip(space, fresh, strict=True)
         space = FeatureSpace(tuple(old if old.name in known else new for old, new in pairs))
-        binned, labels = space.binned(values), found.astype(np.int32)
+        binned = space.binned(values)
         splits = SplitTable.of(space, space.count_bins(binned, labels, len(classes), weights), kept)
         binned, lookahead = splits.merge_bins(binned), min(self.lookahead, self.max_depth)
         check_lookahead(splits.n_splits, binned.size, lookahead, weights)

@@ -43,18 +43,19 @@ def weigh_classes(binned, labels, node_of_row, weights, n_nodes, bin_offsets, n_
         rows = np.flatnonzero(counted).astype(np.uint32)
         labels, node_of_row = labels[rows], node_of_row[rows]
         weights = weights[rows] if len(weights) else weights
-    add_rows(binned, rows, labels, node_of_row, weights, bin_offsets, counts)
+    given = binned, rows, labels, node_of_row, weights, bin_offsets, counts
+    add_counts(*given, 0, len(binned))
     return counts
 
 
 @kernel
-def add_rows(binned, rows, labels, node_of_row, weights, bin_offsets, counts):
-    """Add to counts what `weigh_classes` returns; labels, nodes and weights are of these rows.
+def add_counts(binned, rows, labels, node_of_row, weights, bin_offsets, counts, first, last):
+    """Add to counts what `weigh_classes` returns, for features first up to last.
 
-    No rows stand for all.
+    Labels, nodes and weights are of the given rows; no rows stand for all.
     """
     one, listed, weighed = weights.dtype.type(1), rows.shape[0] > 0, weights.shape[0] > 0
-    for feature in range(binned.shape[0]):
+    for feature in range(first, last):
         start = bin_offsets[feature]
         for index in range(labels.shape[0]):
             row = np.int64(rows[index]) if listed else index

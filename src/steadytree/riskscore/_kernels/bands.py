@@ -226,8 +226,18 @@ def fit_line(weight, events, ridge, slope, start):
     """Slope and start of the logistic curve through totals 0, 1, ..., and its penalised loss.
 
     weight, events (t,) are those of the rows with each total; ridge is the price of slope squared.
+    Slope and start are where the search begins, unless a constant risk fits better.
     """
-    loss = line_loss(weight, events, ridge, slope, start)
+    loss, rows, hits = line_loss(weight, events, ridge, slope, start), 0.0, 0.0
+    for t in range(len(weight)):
+        rows += weight[t]
+        hits += events[t]
+    if 0 < hits < rows:
+        # far from the optimum all risks are 0 or 1, and no step of Newton's leads back
+        constant = np.log(hits / (rows - hits))
+        null = line_loss(weight, events, ridge, 0.0, constant)
+        if not loss <= null:
+            slope, start, loss = 0.0, constant, null
     for _ in range(40):
         a, b, aa, ab, bb = ridge * slope, 0.0, ridge, 0.0, 1e-9
         for t in range(len(weight)):

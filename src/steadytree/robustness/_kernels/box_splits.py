@@ -174,7 +174,7 @@ def net_stump(leaf, found, penalty):
 
 @kernel
 def least_side(sums, total):
-    """The lesser of the weights that get surely left and stay surely right, of three groups or more.
+    """The lesser of the weights that get surely left and stay surely right, of over two groups.
 
     A split keeps at most so much more than a leaf.
     """

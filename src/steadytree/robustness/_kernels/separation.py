@@ -121,7 +121,8 @@ def close_pairs(tree, ranks, bits, closer, most):
                     continue
                 if found == len(pairs):
                     more = np.empty((2 * found, 2), np.int64)
-                    more[:found] = pairs
+                    for k in range(found):  # numba compiles ``more[:found] = pairs`` for seconds
+                        more[k, 0], more[k, 1] = pairs[k, 0], pairs[k, 1]
                     pairs = more
                 pairs[found, 0], pairs[found, 1] = i, j
                 found += 1

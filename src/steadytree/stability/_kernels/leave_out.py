@@ -32,8 +32,10 @@ from steadytree.stability._kernels.grow import (
     split_key,
 )
 
+LEFT, RIGHT = np.int64(1), np.int64(0)  # flags of `flag_left`
+OTHER_SPLIT = np.bool_(False)  # a plain False would be a type of its own for numba
 SLACK = 1e-6  # candidates are kept a little beyond the bounds, against rounding errors
-BECOMES_LEAF = -1
+BECOMES_LEAF = np.int64(-1)  # of one type with splits: `select` is compiled for each type apart
 STEEPEST = 1e300  # the best score may fall to nothing
 
 
@@ -223,7 +225,10 @@ def winners_without(
     candidates = find_candidates(scores, table, sampling, node_bits, winner, noted)
     noise = noise_of(candidates, table, sampling, node_bits, noted)
     after = score_after(count_left(candidates, counts, table), totals, sampling)
-    of_winner = after[:, np.searchsorted(candidates, winner)]
+    place = 0
+    for index in range(candidates.shape[0]):  # in order; numba compiles np.searchsorted for long
+        place = index if candidates[index] == winner else place
+    of_winner = after[:, place]
     own = np.empty(scores.shape[0])
     n_observed = count_observed(totals)
     for index in range(removed.shape[0]):
@@ -265,7 +270,7 @@ def leave_leaf(out, removed, labels, totals, own):
         label = majority(totals)
         totals[labels[row]] += 1
         out[0][row], out[1][row], out[2][row] = label, 1, leaf_tag(label)
-        set_distance(out, row, own, False)
+        set_distance(out, row, own, OTHER_SPLIT)
 
 
 @kernel
@@ -283,7 +288,7 @@ def join_rows(out, share, is_left, key, left, right, own, same_split, merge):
 @kernel
 def select(rows, values, wanted):
     """Rows whose value is the wanted one. Plain loops compile many times faster than masks."""
-    chosen = np.empty_like(rows)
+    chosen = np.empty(rows.shape[0], dtype=np.int64)
     n_chosen = 0
     for index in range(rows.shape[0]):
         if values[index] == wanted:
@@ -308,14 +313,13 @@ def list_winners(winners, first, n_splits):
 
 @kernel
 def flag_left(binned, rows, table, split):
-    """Which rows a split sends left."""
-    flags = np.empty(rows.shape[0], dtype=np.bool_)
+    """LEFT for each row that a split sends left, else RIGHT."""
+    flags = np.empty(rows.shape[0], dtype=np.int64)
     for index in range(rows.shape[0]):
         flags[index] = split_goes_left(binned[table.feature[split], rows[index]], table, split)
     return flags
 
 
-@kernel
 def leave_out(binned, labels, n_classes, table, sampling, rows, removed, position, levels, out):
     """Sub-tree on `rows`, and for each removed row the sub-tree on the others.
 
@@ -362,11 +366,11 @@ def leave_out_counted(
         if levels > 1:
             of_left, of_right = count_children(binned, labels, to_left, to_right, table, counts)
         left = leave_out_counted(
-            binned, labels, of_left, table, sampling, to_left, select(share, is_left, True),
+            binned, labels, of_left, table, sampling, to_left, select(share, is_left, LEFT),
             below, levels - 1, out,
         )  # fmt: skip
         right = leave_out_counted(
-            binned, labels, of_right, table, sampling, to_right, select(share, is_left, False),
+            binned, labels, of_right, table, sampling, to_right, select(share, is_left, RIGHT),
             below + np.uint64(1), levels - 1, out,
         )  # fmt: skip
         key = split_key(table, chosen, threshold if chosen == split else noted[1][chosen])
