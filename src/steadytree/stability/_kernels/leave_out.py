@@ -225,10 +225,10 @@ def winners_without(
     candidates = find_candidates(scores, table, sampling, node_bits, winner, noted)
     noise = noise_of(candidates, table, sampling, node_bits, noted)
     after = score_after(count_left(candidates, counts, table), totals, sampling)
-    place = 0
+    chosen = 0
     for index in range(candidates.shape[0]):  # in order; numba compiles np.searchsorted for long
-        place = index if candidates[index] == winner else place
-    of_winner = after[:, place]
+        chosen = index if candidates[index] == winner else chosen
+    of_winner = after[:, chosen]
     own = np.empty(scores.shape[0])
     n_observed = count_observed(totals)
     for index in range(removed.shape[0]):
