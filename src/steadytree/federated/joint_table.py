@@ -72,8 +72,7 @@ class JointTable:
             boxes = np.concatenate([boxes, boxes.sum(axis=axis, keepdims=True)], axis=axis)
         cells = boxes[..., -1]
         value = boxes[..., :-1].max(axis=-1) - PENALTY * np.sqrt(variance * cells)
-        # where no row can be, no split has such a side
-        value = np.where(cells == 0, -math.inf, value)
+        value[cells == 0] = -math.inf  # no row can be there: no split has such a side
         chosen = np.full(value.shape, -1)
         for both in sorted(itertools.product((False, True), repeat=n_splits), key=sum):
             here = [BOTH if each else slice(0, BOTH) for each in both]

@@ -35,7 +35,6 @@ TRIPLE_STRENGTH, ONE_BLOCK_STRENGTH, BLOCK_STRENGTH = 100.0, 250.0, 400.0
 # be in the table, and its noise, all cells together, as a share of the rows
 TABLE_SHARE, LEVELS, BEST_FEATURES, NOISE_SHARE = 0.4, 2, 3, 0.1
 LEAST_CELLS, MOST_SPLITS = 4, 8
-JOINT_SPLITS = 5  # of two trees of one block: with 32 cells at most
 
 
 # ---- block by block ----
@@ -52,10 +51,9 @@ def delegate(session: Session, order: Sequence[int]) -> Grown:
 
     The holders whose rows are most like all holders' rows sample, by noisy class counts, each with
     weights that make its shares of the classes those of all holders. A tree of one block is
-    sampled by two of them, and the best tree of the splits of both is found in a table that all
-    count: a holder that has few rows of a class chose among splits, but not the labels.
+    sampled by two of them, and all evaluate both.
     """
-    worth, weights, n_rows = _compare_holders(session, order)
+    worth, weights = _compare_holders(session, order)
     best = sorted(order, key=lambda who: -worth[who])[:2]
     strength = session.epsilon * float(np.mean([worth[who] for who in best]))
     depths = _depths(session, strength, ONE_BLOCK_STRENGTH)
@@ -67,7 +65,9 @@ def delegate(session: Session, order: Sequence[int]) -> Grown:
         every = dict.fromkeys(best, OPEN)
         grown = session.blocks(dict.fromkeys(best, most), every, depths[0], True, weights)
         if grown:
-            return _best_joint_tree(session, grown, worth, n_rows)
+            left = session.epsilon - session.spent
+            rest = {index: float(left[index]) for index in session.active}
+            return _best_of(session, list(grown.values()), rest)
     turns, samplers = dict.fromkeys(order, 0), []
     for _ in depths:
         samplers.append(min(order, key=lambda who: -worth[who] / (1 + turns[who])))
@@ -81,10 +81,8 @@ def delegate(session: Session, order: Sequence[int]) -> Grown:
 
 def _compare_holders(
     session: Session, order: Sequence[int]
-) -> tuple[dict[int, float], dict[int, tuple[int, ...]], float]:
+) -> tuple[dict[int, float], dict[int, tuple[int, ...]]]:
     """Of each holder: how many rows like all holders' rows it has, and its weights of classes.
-
-    And the number of all rows. All by noisy class counts.
 
     A holder with a share s_c of all rows of class c may count them as t / s_c each, at most 1: the
     smaller t, the closer are its shares of the classes to those of all, and the fewer rows count.
@@ -107,50 +105,7 @@ def _compare_holders(
             if rows > worth[who]:
                 worth[who] = rows
                 weights[who] = tuple(max(1, round(WHOLE * each)) for each in scaled.tolist())
-    return worth, weights, float(total.sum())
-
-
-def _best_joint_tree(
-    session: Session, proposed: Mapping[int, SampledTree], worth: Mapping[int, float], n_rows: float
-) -> Grown:
-    """The best tree of the splits of some holders' trees, by one table of all holders' counts.
-
-    For the rest of each one's epsilon. A row is in one cell of the table, so the noise is that of
-    one count, however many trees were proposed. Splits near the root come first, and those of
-    holders whose rows are like those of all.
-    """
-    gains: dict[int, float] = {}
-    for who, tree in proposed.items():
-        level = [tree]
-        for depth in itertools.count(1):
-            level = [part for part in level if not part.is_leaf]
-            if not level:
-                break
-            for part in level:
-                gains[part.split] = gains.get(part.split, 0.0) + worth[who] / depth
-            level = [side for part in level for side in (part.yes, part.no)]
-    left, most = session.epsilon - session.spent, session.holders.rows_per_person or 1
-    epsilons = {index: float(left[index]) for index in session.active}
-    variance = sum(count_variance(epsilon, most) for epsilon in epsilons.values())
-    precise = (NOISE_SHARE * n_rows) ** 2 / (variance * session.n_classes)
-    table = _table_of(gains, session.candidates, JOINT_SPLITS, precise)
-    size = len(table.answers) * session.n_classes
-    found = session.ask(epsilons, "leaf counts", size, (table.tree,))
-    counts = np.sum(list(found.values()), axis=0).reshape(-1, session.n_classes)
-    return table.best_tree(counts, variance)
-
-
-def _table_of(
-    gains: Mapping[int, float], candidates: SplitTable, most_splits: int, most_cells: float
-) -> JointTable:
-    """The table of the best splits, with no more cells than are precise; each adds a cell."""
-    table = JointTable.of((), candidates)
-    for split in sorted(gains, key=lambda split: -gains[split]):
-        larger = JointTable.of((*table.splits, split), candidates)
-        grows = len(table.answers) < len(larger.answers) <= max(most_cells, LEAST_CELLS)
-        if grows and len(larger.splits) <= most_splits:
-            table = larger
-    return table
+    return worth, weights
 
 
 def _best_of(
@@ -316,7 +271,12 @@ def grow_from_sums(sums: SecureSum | MaskedSums, candidates: SplitTable) -> Grow
         tree = split_leaves(tree, [listed[0][0] for listed in best])
     variance = sums.variance(TABLE_SHARE)
     most_cells = (NOISE_SHARE * n_rows) ** 2 / (variance * bins.shape[2])
-    table = _table_of(gains, candidates, MOST_SPLITS, most_cells)
+    table = JointTable.of((), candidates)
+    for split in sorted(gains, key=lambda split: -gains[split]):
+        larger = JointTable.of((*table.splits, split), candidates)
+        grows = len(table.answers) < len(larger.answers) <= max(most_cells, LEAST_CELLS)
+        if grows and len(larger.splits) <= MOST_SPLITS:
+            table = larger
     return table.best_tree(sums.ask(TABLE_SHARE, "leaf counts", table.tree, candidates), variance)
 
 
