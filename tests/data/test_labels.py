@@ -175,7 +175,7 @@ def test_labels_of_any_type_compile_nothing(kind):
 
     use(np.arange(len(X)) % 2)
     before = compiled()
-    assert all(before[name] for name in ("grow_rows", "leave_out", "regrow_without"))
+    assert all(before[name] for name in ("grow_rows", "leave_out_counted", "regrow_without"))
     assert before["score_ahead"]
     use(LABELS[kind][0])
     use(np.where(BITS, "a much longer label", "b"))
