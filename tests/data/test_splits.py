@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from steadytree._base import parallel
 from steadytree.data._kernels.counts import split_goes_left
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import Schema
@@ -29,6 +30,23 @@ def test_merged_splits_keep_their_thresholds_and_their_number():
     assert splits.n_candidates == 21
     assert list(zip(splits.table.first, splits.table.last, strict=True)) == [(0, 4), (5, 19)]
     np.testing.assert_array_equal(splits.merge_bins(binned), [[0, 0, 2, 1]])
+
+
+def test_threads_merge_the_bins_of_their_own_columns(monkeypatch):
+    monkeypatch.setattr(parallel, "LEAST_WORK", 1)
+    X = np.random.default_rng(0).choice(
+        [0.0, 1.0, 2.5, 7.0, 10.0], (60, 4), p=[0.5, 0.3, 0.1, 0.05, 0.05]
+    )
+    X[:, 1] = X[:, 1] > 2  # columns differ in their bins
+    X[:, 2] = np.minimum(X[:, 2], 2.5)
+    space = FeatureSpace.observe(X).with_thresholds(X, n_thresholds=21)
+    binned = space.binned(X)
+    splits = SplitTable.of(space, space.count_bins(binned, np.zeros(60, np.int32), 1))
+    merged = splits.merge_bins(binned)
+    # merged bins number the values of a column in their order
+    np.testing.assert_array_equal(merged, [np.unique(x, return_inverse=True)[1] for x in X.T])
+    with parallel.allow_threads(3):
+        np.testing.assert_array_equal(splits.merge_bins(binned), merged)
 
 
 def test_declared_splits_come_from_the_schema_alone():

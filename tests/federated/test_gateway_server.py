@@ -100,7 +100,7 @@ def test_status_shows_what_is_left(run, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"target": "nothing"}, "is not a column"),
+        ({"target": "nothing"}, "not a column"),
         ({"data": "none.csv"}, "no file"),
         ({"schema": "north.csv"}, "cannot be read as a schema"),
         ({"name": "a b"}, "name must be"),

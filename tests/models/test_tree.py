@@ -58,6 +58,13 @@ def test_paths_and_sizes(tree):
     assert tree.decision_path(ROWS[:0]).shape == (0, 5)
 
 
+def test_paths_are_walked_for_leaves_that_rows_reach(tree, monkeypatch):
+    walked, path = [], Tree.path
+    monkeypatch.setattr(Tree, "path", lambda own, node: walked.append(node) or path(own, node))
+    tree.decision_path(pd.concat([ROWS[:1]] * 9, ignore_index=True))
+    assert walked == [1]
+
+
 def test_restrict_makes_leaves_of_nodes(tree):
     smaller = tree.restrict([2])
     assert (smaller.n_nodes, smaller.depth) == (3, 1)

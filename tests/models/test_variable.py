@@ -188,6 +188,10 @@ def test_all_that_describes_a_card_is_saved_with_it(tmp_path):
         ({"profile": [[[1, 2]]]}, "a count for each band and class"),
         ({"profile": [[[-1, 2]] * 4, [[1, 2]] * 3, [[1, 2]] * 3]}, "none below 0"),
         ({"profile": [[[1, 2]] * 4, [[1, 2]] * 3, [[1, 2]] * 3]}, "same rows for each variable"),
+        (
+            {"profile": [[[3, 3]] * 4, [[4, 4]] * 3, [[4, 4], [4, 4], [4, 4.001]]]},
+            "same rows for each variable",
+        ),
         ({"profile": [[[0, 0]] * 4, [[0, 0]] * 3, [[0, 0]] * 3]}, "same rows for each variable"),
         ({"units": {"height": "cm"}}, "units names 'height', which is not a column"),
         ({"risk_groups": [RiskGroup("a", 3), RiskGroup("b", 3)]}, "lowest total to the highest"),

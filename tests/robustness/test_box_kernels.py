@@ -67,6 +67,18 @@ def test_stumps_of_two_parts_are_those_of_each(flags):
             assert value == pytest.approx(twins.value_of(table._replace(weight=part), nodes))
 
 
+def test_a_column_is_left_out_only_where_it_matters_to_neither_part():
+    for seed in (51, 56, 183):  # where one part has found its best, the other not yet
+        rng = np.random.default_rng(seed)
+        table = flags_alone(twins.random_boxes(rng, n_classes=int(rng.integers(3, 6))))
+        weight = rng.integers(0, 4, len(table.label)) / 2
+        share = rng.choice([0, 1.0], len(weight))
+        own = np.array([weight * share, weight * (1 - share)])
+        found = box_splits.two_stumps(table, own, box_splits.all_sums(table, weight), seed)
+        for part, stump in zip(own, found, strict=True):
+            assert stump[0] == pytest.approx(twins.one_level(table, part, 0))
+
+
 def test_greedy_trees():
     for seed in SEEDS:
         rng = np.random.default_rng(seed)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree import StableTreeClassifier, average_sensitivity, tree_distance
-from steadytree.stability.removal import affordable, is_repeatable
+from steadytree import FeatureSpace, StableTreeClassifier, Tree, average_sensitivity, tree_distance
+from steadytree.data.dataset import Dataset
+from steadytree.stability.removal import affordable, is_repeatable, settle_thresholds
 from tests.data.row_sets import random_rows
 
 EPSILONS = (0, 0.01, 0.1, 1)
@@ -152,3 +153,19 @@ def test_slow_learners_are_fitted_to_twenty_thousand_rows_in_all():
         *(100, 100, 50, 5, 5, 5)
     ]
     assert affordable(quick, 10**6, 100) == 100
+
+
+def test_thresholds_that_differ_by_rounding_become_the_least_of_them_and_others_stay():
+    space = FeatureSpace.declare({"age": (0, 100), "dose": (0, 1)})
+
+    def stump(feature, threshold):
+        nodes = [feature, -1, -1], [threshold, np.nan, np.nan], [1, -1, -1], [2, -1, -1]
+        return Tree(space, ["no", "yes"], *nodes, [[0.5, 0.5], [1, 0], [0, 1]], [2.0, 1, 1])
+
+    far, near = 50 + 2e-5, 50 + 4e-6  # a rounding of numbers up to 50 is 50 * 2**-22, 1.2e-5
+    given = [(0, 50.0), (0, near), (0, far), (1, 0.25), (1, 0.25 + 1e-9), (1, 0.3), (0, 70.0)]
+    data = Dataset.of(np.array([[0.0, 0.0], [100.0, 1.0]]))
+    settled = settle_thresholds([stump(*one) for one in given], data)
+    expected = [50.0, 50.0, far, 0.25, 0.25, 0.3, 70.0]
+    assert [tree.threshold[0] for tree in settled] == expected
+    assert [tree.feature[0] for tree in settled] == [feature for feature, _ in given]

@@ -11,7 +11,7 @@ from steadytree._base.intervals import wilson_interval
 from steadytree._base.notebook import Shown
 from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
 from steadytree.data.parts import Parts, is_parted
-from steadytree.data.table import Table, quote, value_text
+from steadytree.data.table import Table, check_dense, quote, value_text
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.black_box import BlackBox, as_model
 from steadytree.models.scorecard import Scorecard
@@ -273,6 +273,7 @@ def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
 
     Missing ones are refused.
     """
+    check_dense(y, "y")
     column = Table.read(y) if hasattr(y, "columns") else None
     values = label_array(column.columns[0] if column else y)
     if values.ndim == 2 and values.shape[1] == 1:

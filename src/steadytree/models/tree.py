@@ -185,9 +185,9 @@ class Tree(ByKey, Shown):
 
     def decision_path(self, X: Any) -> sparse.csr_matrix:
         """Nodes each row passes, as a sparse indicator matrix (n_rows, n_nodes)."""
-        paths = [self.path(leaf) if self.is_leaf[leaf] else [] for leaf in range(self.n_nodes)]
-        leaves = self.apply(X)
-        lengths = np.array([len(path) for path in paths])[leaves]
+        leaves = self.apply(X).tolist()
+        paths = {leaf: self.path(leaf) for leaf in set(leaves)}
+        lengths = np.array([len(paths[leaf]) for leaf in leaves], dtype=np.int64)
         columns = np.array([node for leaf in leaves for node in paths[leaf]], dtype=np.int64)
         pointers = np.concatenate([[0], np.cumsum(lengths)])
         ones = np.ones(len(columns), np.int64)
