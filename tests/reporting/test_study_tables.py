@@ -136,6 +136,22 @@ def test_sets_are_counted_on_which_the_published_card_is_ahead(module):
         "| ours | 2 | 1 | 1 | 2 |",
         "| printed | 2 | 2 | 2 | 2 |",
     ]
+    assert tables.count_table([card("published", 0, 5, 0.8, 0.3, "a set of mine")]) == ""
+
+
+def test_a_figure_without_a_number_has_a_dash(module):
+    tables = module("separation", "tables")
+    cells = [
+        card(f"noise {who}", 0, 5, 0.8, er) | {"setting": 0.25}
+        for who, er in (("published", 0.3), ("ours", None))
+    ]
+    row = tables.figure_table(cells, "noise").splitlines()[2]
+    assert row == "| heart | 0.25 | 1 | 4 | 4 | 0.8 | 0.8 | 0.3 | - |"
+
+
+def test_a_tree_of_the_theorems_has_one_line(module):
+    lines = module("separation", "run").construction_table().splitlines()
+    assert len(lines) == len({*lines}) == 13
 
 
 def test_paired_differences_are_ours_less_the_others(module):
