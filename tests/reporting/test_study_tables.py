@@ -62,6 +62,14 @@ def test_sensitivities_have_student_intervals_over_samples(module):
     )
 
 
+def test_a_set_that_is_not_there_is_named(module, monkeypatch, tmp_path):
+    run = module("average_sensitivity", "run")
+    sets = [SimpleNamespace(name="one", is_large=True), SimpleNamespace(name="two", is_large=True)]
+    monkeypatch.setattr(run, "all_sets", lambda: sets)
+    with pytest.raises(SystemExit, match=r"^there is no set 'on' here: choose some of one, two\.$"):
+        run.main(["--sets", "on", "--out", str(tmp_path)])
+
+
 # ---- robust trees ----
 def proof(confidence, depth, seconds, gap=0.0, objective=9):
     return {
