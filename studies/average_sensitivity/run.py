@@ -33,7 +33,9 @@ def main(arguments=None):
         for name, value in (QUICK if asked.quick else FULL).items()
     }
     results = finished(asked.out / "results.jsonl", plan)
+    there = []
     for data in quick_sets() if asked.quick else all_sets():
+        there.append(data.name)
         if asked.sets and data.name not in asked.sets:
             continue
         if "figures" in asked.parts:
@@ -41,6 +43,10 @@ def main(arguments=None):
             show(data, cells, asked.out)
         if not data.is_large:
             show_checks(data, results, asked)
+    unknown = [name for name in asked.sets or () if name not in there]
+    if unknown:
+        known = ", ".join(dict.fromkeys(there))
+        raise SystemExit(f"there is no set {unknown[0]!r} here: choose some of {known}.")
 
 
 def read_arguments(arguments):

@@ -37,6 +37,7 @@ def proofs(cells, time_limit, path):
         axes[1].text(0.5, 0.5, "all proven", ha="center", transform=axes[1].transAxes)
     axes[1].set_xlim(left=0)
     axes[0].set_ylim(bottom=0)
+    axes[0].yaxis.get_major_locator().set_params(integer=True)
     axes[0].legend(frameon=False, title="confidence")
     _save(figure, axes, path)
 

@@ -181,8 +181,9 @@ def show(cells, names, seeds, asked):
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
         print(error_table(ran, methods), end="\n\n")
-        if {"published", "CART", "RobDT", "LCPA"} <= {*methods}:
-            print(count_table(ran), end="\n\n")
+        counted = count_table(ran)
+        if counted:
+            print(counted, end="\n\n")
         planes = [c for c in ran if c.get("er_moved") is not None]
         if planes:
             print(plane_table(planes), end="\n\n")
@@ -209,7 +210,7 @@ def construction_table():
             tree = DecisionTreeClassifier(max_leaf_nodes=n_leaves, random_state=0).fit(X, y)
             own, most = tree.get_n_leaves(), min(limit(tree.get_n_leaves(), size), 1.0)
             lines.append(f"| {name} | {len(y):,} | {own} | {tree.score(X, y):.4f} | {most:.4f} |")
-    return "\n".join(lines)
+    return "\n".join(dict.fromkeys(lines))  # a tree may have fewer leaves than it is allowed
 
 
 def draw(cells, names, folder):

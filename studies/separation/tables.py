@@ -83,7 +83,7 @@ def _with_error(values):
 def count_table(cells):
     """Section 6.2.2: on how many sets the published card is ahead of both trees and LCPA.
 
-    Printed values are counted on the same sets.
+    Printed values are counted on the same sets; no text where there is no set of the paper.
     """
     four = ("CART", "RobDT", "LCPA", "published")
     found, printed = {}, {}
@@ -94,6 +94,8 @@ def count_table(cells):
             keys = ("nodes", "accuracy", "er")
             found[name] = [[np.mean([c[k] for c in each]) for each in own] for k in keys]
             printed[name] = PRINTED[name]
+    if not found:
+        return ""
     lines = ["| published card beside DT, RobDT and LCPA | sets | least IC | largest ER "]
     lines[0] += "| accuracy within 3 points |"
     lines.append("| --- " + "| ---: " * 4 + "|")
@@ -174,7 +176,11 @@ def figure_table(cells, kind):
             ]
             if all(both):
                 one, two = (means(found) for found in both)
-                shown = [f"{pair[k]:.4g}" for k in (0, 2, 3) for pair in (one, two)]
+                shown = [
+                    "-" if np.isnan(pair[k]) else f"{pair[k]:.4g}"
+                    for k in (0, 2, 3)
+                    for pair in (one, two)
+                ]
                 lines.append(f"| {name} | {value:g} | {len(both[0])} | {' | '.join(shown)} |")
     return "\n".join(lines)
 

@@ -88,7 +88,7 @@ def chosen_tree(tree, name, folder):
 def four_trees(found, name, folder):
     """Figure 1: both ways' trees of depth 4, of half of the rows and of all of them."""
     methods = ("cross-validated CART", "Pareto, knee")
-    figure, panels = plt.subplots(2, 2, figsize=(20, 11), layout="constrained")
+    figure, panels = plt.subplots(2, 2, figsize=(17, 11), layout="constrained")
     for row, method in zip(panels, methods, strict=True):
         *trees, apart = found[method]
         for panel, tree, rows in zip(row, trees, ("half of the rows", "all rows"), strict=True):

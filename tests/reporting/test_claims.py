@@ -118,6 +118,9 @@ def test_rows_of_the_tables_of_separation_are_the_same_where_they_agree():
 def test_every_study_tells_what_of_the_protocol_was_run(study):
     found = claims_of(study)
     assert len(found.protocol) >= 3
+    for part in found.protocol:  # what is left has a command, or its data are told to be missing
+        how = (r"`(--|[a-z]+ --)", "^nothing", "^[a-z, ]+ are not at hand: the study names")
+        assert any(re.search(one, part["left"]) for one in how), part
     assert all(all(part.values()) for part in found.protocol)
     assert f"left: {found.protocol[0]['left']}" in "\n".join(found.lines())
     page = study_page("a", "b", ["text"], [], claims=found)

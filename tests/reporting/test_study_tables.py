@@ -62,6 +62,14 @@ def test_sensitivities_have_student_intervals_over_samples(module):
     )
 
 
+def test_a_set_that_is_not_there_is_named(module, monkeypatch, tmp_path):
+    run = module("average_sensitivity", "run")
+    sets = [SimpleNamespace(name="one", is_large=True), SimpleNamespace(name="two", is_large=True)]
+    monkeypatch.setattr(run, "all_sets", lambda: sets)
+    with pytest.raises(SystemExit, match=r"^there is no set 'on' here: choose some of one, two\.$"):
+        run.main(["--sets", "on", "--out", str(tmp_path)])
+
+
 # ---- robust trees ----
 def proof(confidence, depth, seconds, gap=0.0, objective=9):
     return {
@@ -136,6 +144,22 @@ def test_sets_are_counted_on_which_the_published_card_is_ahead(module):
         "| ours | 2 | 1 | 1 | 2 |",
         "| printed | 2 | 2 | 2 | 2 |",
     ]
+    assert tables.count_table([card("published", 0, 5, 0.8, 0.3, "a set of mine")]) == ""
+
+
+def test_a_figure_without_a_number_has_a_dash(module):
+    tables = module("separation", "tables")
+    cells = [
+        card(f"noise {who}", 0, 5, 0.8, er) | {"setting": 0.25}
+        for who, er in (("published", 0.3), ("ours", None))
+    ]
+    row = tables.figure_table(cells, "noise").splitlines()[2]
+    assert row == "| heart | 0.25 | 1 | 4 | 4 | 0.8 | 0.8 | 0.3 | - |"
+
+
+def test_a_tree_of_the_theorems_has_one_line(module):
+    lines = module("separation", "run").construction_table().splitlines()
+    assert len(lines) == len({*lines}) == 13
 
 
 def test_paired_differences_are_ours_less_the_others(module):
