@@ -78,7 +78,7 @@ def partition_rows(binned, rows, table, split):
     n_left, n_right = 0, 0
     for index in range(rows.shape[0]):
         row = rows[index]
-        if split_goes_left(binned[feature, row], table, split):
+        if split_goes_left(np.int64(binned[feature, row]), table, split):
             left[n_left] = row
             n_left += 1
         else:
