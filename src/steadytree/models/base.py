@@ -29,6 +29,8 @@ LAYOUT_KEY = "_steadytree_layout"
 class LearnerMixin:
     """Checks and tags of every learner; pickles carry their layout, and others are refused."""
 
+    n_features_in_: int
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), LAYOUT_KEY: LAYOUT}  # type: ignore[dict-item]
 
