@@ -9,9 +9,18 @@ from sklearn.base import clone
 
 from steadytree import StableTreeClassifier
 from steadytree.data.splits import category_order
-from steadytree.stability._kernels.grow import grow_rows
+from steadytree.stability._kernels.grow import (
+    IS_OPEN,
+    LEFT,
+    PLACE,
+    SPLIT,
+    THRESHOLD,
+    grow_by_level,
+    grow_rows,
+)
 from steadytree.stability.split_sampling import PreparedFit
 from tests.data.row_sets import random_rows
+from tests.stability import reference_levels
 
 N_SEEDS = 6000
 PUBLISHED = {"criterion": "count", "merge_leaves": True}
@@ -338,3 +347,31 @@ def test_few_rows_in_one_call_give_the_tree_of_levels(seed, epsilon, most_scores
     for ours, theirs in zip(zip(*once._levels, strict=True), joined, strict=True):
         some = [part for part in theirs if len(part)]
         np.testing.assert_array_equal(np.concatenate(ours), np.concatenate([ours[0][:0], *some]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_call_grows_what_its_twin_grows(seed, monkeypatch):
+    rng, compared = np.random.default_rng(seed), []
+
+    def both(data, table, sampling, depth, nodes, totals, rows, kept, counts, work):
+        found = grow_by_level(data, table, sampling, depth, nodes, totals, rows, kept, counts, work)
+        own = np.empty_like(nodes), np.empty_like(totals), np.empty_like(kept[0])
+        given = rows, (own[2], kept[1]), counts, work
+        twin = reference_levels.grow_by_level(data, table, sampling, depth, *own[:2], *given)
+        assert found == twin
+        is_open = nodes[IS_OPEN, : found[0]] == 1
+        for part in (SPLIT, LEFT, IS_OPEN, PLACE):
+            np.testing.assert_array_equal(nodes[part, : found[0]], own[0][part, : found[0]])
+        ours, theirs = (each[THRESHOLD, : found[0]][is_open] for each in (nodes, own[0]))
+        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(totals[: found[0]], own[1][: found[0]])
+        np.testing.assert_allclose(kept[0][: found[1]], own[2][: found[1]], rtol=1e-9)
+        compared.append(found[0])
+        return found
+
+    monkeypatch.setattr("steadytree.stability.split_sampling.grow_by_level", both)
+    X, y = random_rows(rng, 40, 5, missing=seed % 2 == 0)
+    weights = rng.integers(1, 4, len(y)) if seed % 3 == 0 else None
+    model = StableTreeClassifier(4, 0.3 * (seed % 2), 9, random_state=seed)
+    model.fit(X, y, weights)
+    assert compared

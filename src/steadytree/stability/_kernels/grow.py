@@ -234,7 +234,8 @@ def grow_by_level(data, table, sampling, max_depth, nodes, totals, rows, kept, c
             if nodes[PLACE, node] < n_places:
                 own = scores[n_kept : n_kept + 1]
                 n_kept += 1
-            set_all(own[0], INVALID)
+            if node == 0:  # alone it may be of one class, and get no scores
+                set_all(own[0], INVALID)
             place[0] = np.uint64(nodes[PLACE, node])
             of_node[0, 0], of_node[1, 0] = -1, -1
             pick_splits(counts, place, table, sampling, of_node[0], of_node[1], own, pick_work)
