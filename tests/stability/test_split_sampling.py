@@ -370,7 +370,7 @@ def test_one_call_grows_what_its_twin_grows(seed, monkeypatch):
         return found
 
     monkeypatch.setattr("steadytree.stability.split_sampling.grow_by_level", both)
-    X, y = random_rows(rng, 40, 5, missing=seed % 2 == 0)
+    X, y = random_rows(rng, 40, 2 + seed % 3, missing=seed % 2 == 0)
     weights = rng.integers(1, 4, len(y)) if seed % 3 == 0 else None
     model = StableTreeClassifier(4, 0.3 * (seed % 2), 9, random_state=seed)
     model.fit(X, y, weights)
