@@ -179,18 +179,24 @@ def least(one, other):
 
 
 def line(*cells):
-    return " ".join(f"{cell:>14}" for cell in cells)
+    return " ".join(f"{cell:>14}" for cell in cells).rstrip()
 
 
 def print_case(name, found):
     """A line for each depth and task: our time, and that of the others as multiples."""
-    peers = [peer for peer in PEERS if peer in found]
+    peers = list(PEERS)
     for depth in map(str, DEPTHS):
         for task in ("fit", "predict"):
             ours = found["steadytree"][depth][task]
-            ratios = [f"{found[peer][depth][task] / ours:.2f} x" for peer in peers]
+            ratios = [
+                f"{found[peer][depth][task] / ours:.2f} x" if peer in found else ""
+                for peer in peers
+            ]
             print(line(name, depth, task, f"{1e3 * ours:.2f} ms", *ratios), flush=True)
-        shown = [f"{found[one][depth]['accuracy']:.3f}" for one in ("steadytree", *peers)]
+        shown = [
+            f"{found[one][depth]['accuracy']:.3f}" if one in found else ""
+            for one in ("steadytree", *peers)
+        ]
         print(line(name, depth, "accuracy", *shown), flush=True)
 
 
@@ -198,6 +204,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--peers", help="interpreter with lightgbm, xgboost and scikit-learn")
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
+    parser.add_argument("--omit", nargs="+", default=[], choices=PEERS, help="peers to leave out")
     parser.add_argument("--out", help="where to write all figures as JSON")
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -211,6 +218,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             write_case(name, pathlib.Path(folder))
             present = [one for one in pythons if (name, one) != ("wide", "scikit-learn")]
+            present = [one for one in present if one not in given.omit]
             found = {one: run(pythons[one], one, folder) for one in present}
             if name in ("few", "10k", "100k"):
                 for one in reversed(present):

@@ -5,11 +5,22 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 from steadytree import StableTreeClassifier
 from steadytree.data.splits import category_order
-from steadytree.stability._kernels.grow import grow_rows
+from steadytree.stability._kernels.grow import (
+    IS_OPEN,
+    LEFT,
+    PLACE,
+    SPLIT,
+    THRESHOLD,
+    grow_by_level,
+    grow_rows,
+)
+from steadytree.stability.split_sampling import PreparedFit
 from tests.data.row_sets import random_rows
+from tests.stability import reference_levels
 
 N_SEEDS = 6000
 PUBLISHED = {"criterion": "count", "merge_leaves": True}
@@ -307,3 +318,60 @@ def test_looking_ahead_counts_nodes_by_blocks_as_well(block, monkeypatch):
     assert whole.tree_.n_leaves > 6
     for name in ("feature", "threshold", "left", "value", "weight"):
         np.testing.assert_array_equal(getattr(parts.tree_, name), getattr(whole.tree_, name))
+
+
+@pytest.mark.parametrize("most_scores", [5_000_000, 300])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4])
+@pytest.mark.parametrize("seed", range(12))
+def test_few_rows_in_one_call_give_the_tree_of_levels(seed, epsilon, most_scores, monkeypatch):
+    rng = np.random.default_rng(seed)
+    X, y = random_rows(rng, int(rng.integers(1, 400)), 1 + seed % 4, missing=seed % 2 == 0)
+    weights = rng.random(len(y)) * 3 if seed % 3 == 0 else None
+    monkeypatch.setattr("steadytree.stability.split_sampling.MAX_SCORES", most_scores)
+    model = StableTreeClassifier(
+        int(rng.integers(1, 13)),
+        epsilon,
+        n_thresholds=40,
+        criterion=("gini", "count")[seed % 2],
+        min_samples_leaf=1 + seed % 5,
+        merge_leaves=seed % 2 == 0,
+        random_state=seed,
+    )
+    once = clone(model).fit(X, y, weights)
+    monkeypatch.setattr(PreparedFit, "is_small", False)
+    levels = model.fit(X, y, weights)
+    assert once.tree_ == levels.tree_
+    np.testing.assert_array_equal(once.tree_.weight, levels.tree_.weight)
+    assert once.score_bound_ == levels.score_bound_
+    joined = zip(*levels._levels, strict=True) if levels._levels else ((), ())
+    for ours, theirs in zip(zip(*once._levels, strict=True), joined, strict=True):
+        some = [part for part in theirs if len(part)]
+        np.testing.assert_array_equal(np.concatenate(ours), np.concatenate([ours[0][:0], *some]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_call_grows_what_its_twin_grows(seed, monkeypatch):
+    rng, compared = np.random.default_rng(seed), []
+
+    def both(data, table, sampling, depth, nodes, totals, rows, kept, counts, work):
+        found = grow_by_level(data, table, sampling, depth, nodes, totals, rows, kept, counts, work)
+        own = np.empty_like(nodes), np.empty_like(totals), np.empty_like(kept[0])
+        given = rows, (own[2], kept[1]), counts, work
+        twin = reference_levels.grow_by_level(data, table, sampling, depth, *own[:2], *given)
+        assert found == twin
+        is_open = nodes[IS_OPEN, : found[0]] == 1
+        for part in (SPLIT, LEFT, IS_OPEN, PLACE):
+            np.testing.assert_array_equal(nodes[part, : found[0]], own[0][part, : found[0]])
+        ours, theirs = (each[THRESHOLD, : found[0]][is_open] for each in (nodes, own[0]))
+        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(totals[: found[0]], own[1][: found[0]])
+        np.testing.assert_allclose(kept[0][: found[1]], own[2][: found[1]], rtol=1e-9)
+        compared.append(found[0])
+        return found
+
+    monkeypatch.setattr("steadytree.stability.split_sampling.grow_by_level", both)
+    X, y = random_rows(rng, 40, 2 + seed % 3, missing=seed % 2 == 0)
+    weights = rng.integers(1, 4, len(y)) if seed % 3 == 0 else None
+    model = StableTreeClassifier(4, 0.3 * (seed % 2), 9, random_state=seed)
+    model.fit(X, y, weights)
+    assert compared

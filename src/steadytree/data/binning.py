@@ -118,7 +118,9 @@ def _is_coarse(column: Column, n_thresholds: int) -> bool:
 
 def _integer_points(column: Column) -> Floats:
     low = np.ceil(column.low)
-    return np.unique(low + np.arange(np.ceil(column.high - low)))  # beyond 2**53 some are equal
+    points = low + np.arange(np.ceil(column.high - low))
+    exact = max(abs(column.low), abs(column.high)) < 2**53  # beyond it some are equal
+    return points if exact else np.unique(points)
 
 
 def _round_to_single(thresholds: Floats, room: Floats | float) -> Floats:

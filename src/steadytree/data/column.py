@@ -192,10 +192,12 @@ class Summary:
     def columns(self, bounds: Bounds | None = None) -> tuple[Column, ...]:
         """The columns as observed; declared bounds take the place of observed ones."""
         check_finite(compress(self.names, self.figures[3]))
-        return tuple(self._column(j, name, bounds or {}) for j, name in enumerate(self.names))
+        figures = zip(*(figure.tolist() for figure in self.figures), strict=True)
+        given = zip(self.names, figures, strict=True)
+        return tuple(self._column(j, *each, bounds or {}) for j, each in enumerate(given))
 
-    def _column(self, j: int, name: str, bounds: Bounds) -> Column:
-        low, high, n_missing, _, integral = (figure[j].item() for figure in self.figures)
+    def _column(self, j: int, name: str, figures: tuple[Any, ...], bounds: Bounds) -> Column:
+        low, high, n_missing, _, integral = figures
         if n_missing == self.n_rows:
             raise ValueError(f"column {name!r} holds no value at all, only missing ones: drop it.")
         found, missing = self.found[j], n_missing > 0

@@ -8,6 +8,7 @@ flag over the number of categories for each category, half the class weight for 
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.models._kernels import set_all
 
 
 def unit_share(x, low, high):
@@ -98,11 +99,15 @@ def assign_rows(cost):
     Shortest augmenting paths, one row at a time; row_price and column_price prove the optimum.
     """
     n, m = cost.shape
-    prices, lists = np.zeros((3, m)), np.full((4, m), -1)
+    prices, lists = np.empty((3, m)), np.empty((4, m), np.int64)
     row_price, column_price = prices[0], prices[1]
     reach = prices[2]  # shortest way to each column so far
     row_of, before = lists[0], lists[1]  # row that holds each column, and from which it was reached
     done, column_of = lists[2], lists[3, :n]
+    set_all(row_price, 0.0)
+    set_all(column_price, 0.0)
+    set_all(row_of, -1)
+    set_all(column_of, -1)
     for start in range(n):
         forget(reach, done)
         row, length, end = start, 0.0, -1
@@ -148,8 +153,9 @@ def match_paths(many, weights, few, surjective):
     """
     n_many, n_few = many.shape[0], few.shape[0]
     distance = city_block(few, many)
-    alone = np.zeros(n_many)
-    nearest = np.full(n_many, -1)
+    alone, nearest = np.empty(n_many), np.empty(n_many, np.int64)
+    set_all(alone, 0.0)
+    set_all(nearest, -1)
     gain = distance.copy()
     if n_many > n_few:
         for p in range(n_many):
@@ -177,7 +183,9 @@ def path_distance_matrix(ours, theirs, surjective, symmetric):
     """
     vectors, weights, offsets = ours
     other_vectors, other_weights, other_offsets = theirs
-    result = np.zeros((offsets.shape[0] - 1, other_offsets.shape[0] - 1))
+    result = np.empty((offsets.shape[0] - 1, other_offsets.shape[0] - 1))
+    for a in range(result.shape[0]):
+        set_all(result[a], 0.0)
     for a in range(result.shape[0]):
         mine = vectors[offsets[a] : offsets[a + 1]]
         my_weights = weights[offsets[a] : offsets[a + 1]]
@@ -203,8 +211,9 @@ def node_distance(a, b):
     sub-trees. Returns the distance and the pairs (n_pairs, 2) of nodes at which the trees part.
     """
     most = min(a.key.shape[0], b.key.shape[0])
-    pairs = np.empty((most, 2), dtype=np.int64)
-    stack = np.zeros((most + 2, 2), dtype=np.int64)
+    pairs = np.empty((most, 2), np.int64)
+    stack = np.empty((most + 2, 2), np.int64)
+    stack[0, 0], stack[0, 1] = 0, 0
     height, n_pairs, distance = 1, 0, 0
     while height > 0:
         height -= 1

@@ -57,6 +57,13 @@ def copy_into(values, out):
         out[k] = values[k]
 
 
+@kernel
+def set_all(out, value):
+    """Write one value to all of out (n,); numba compiles ``np.zeros`` and the like for long."""
+    for k in range(out.shape[0]):
+        out[k] = value
+
+
 def preorder_nodes(left, right):
     """Nodes in the order root, left sub-tree, right sub-tree."""
     left, right, order, stack = left.tolist(), right.tolist(), [], [0]
@@ -205,11 +212,11 @@ def join(key, left, right, merge):
 def flatten(key, left, right, label, merge):
     """A FlatTree from questions and leaf labels; `merge` makes leaves of equal siblings."""
     n_nodes = key.shape[0]
-    shared, size = np.full(n_nodes, -1, dtype=np.int64), np.ones(n_nodes, dtype=np.int64)
-    tag = np.empty(n_nodes, dtype=np.uint64)
+    shared, size = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    tag = np.empty(n_nodes, np.uint64)
     for node in range(n_nodes - 1, -1, -1):
         if left[node] < 0:
-            shared[node], tag[node] = label[node], leaf_tag(label[node])
+            shared[node], size[node], tag[node] = label[node], 1, leaf_tag(label[node])
             continue
         a, b = left[node], right[node]
         one, other = (shared[a], size[a], tag[a]), (shared[b], size[b], tag[b])

@@ -29,6 +29,8 @@ LAYOUT_KEY = "_steadytree_layout"
 class LearnerMixin:
     """Checks and tags of every learner; pickles carry their layout, and others are refused."""
 
+    n_features_in_: int
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), LAYOUT_KEY: LAYOUT}  # type: ignore[dict-item]
 
@@ -53,7 +55,7 @@ class LearnerMixin:
     def _check_rows(self, X: Any) -> Table:
         check_is_fitted(self)
         table = Table.read(X)
-        if not is_read(X):
+        if not is_read(X) and not is_bare(self, X, self.n_features_in_):
             validate_data(self, X, reset=False, skip_check_array=True)
         return table
 
@@ -63,6 +65,13 @@ class LearnerMixin:
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def is_bare(learner: Any, X: Any, n_features: int | None = None) -> bool:
+    """Whether X is an array and names are of no concern: scikit-learn asks for them for long."""
+    if type(X) is not np.ndarray or X.ndim != 2 or hasattr(learner, "feature_names_in_"):
+        return False
+    return n_features is None or X.shape[1] == n_features
 
 
 class TreeClassifierMixin(LearnerMixin):
@@ -119,7 +128,9 @@ class TreeClassifierMixin(LearnerMixin):
 def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
     """Rows to learn from, with labels and weights, checked; rows of weight 0 are left out."""
     check_form(X)
-    if not is_read(X):  # else its names are no concern of scikit-learn's
+    if y is not None and is_bare(learner, X):
+        learner.n_features_in_ = X.shape[1]
+    elif not is_read(X):  # else its names are no concern of scikit-learn's
         X, y = validate_data(learner, X, y, skip_check_array=True)
     table = Table.read(X)
     table.check_not_empty()

@@ -7,11 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.parallel import LEAST_WORK
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Rows
-from steadytree.data.splits import SplitTable
-from steadytree.stability._kernels.choose import SplitSampling, choose_splits, sample_split
-from steadytree.stability._kernels.grow import score_ahead
+from steadytree.data.splits import Bins, SplitTable
+from steadytree.models.builder import TreeBuilder
+from steadytree.models.tree import LEAF, Tree
+from steadytree.stability._kernels.choose import (
+    REJECTION,
+    SplitSampling,
+    choose_splits,
+    sample_split,
+)
+from steadytree.stability._kernels.grow import grow_by_level, score_ahead
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +58,12 @@ class PreparedFit:
     def n_classes(self) -> int:
         return len(self.classes)
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the tree can be grown in one call: few values, and usual sampling."""
+        rejects = self.sampling.coupling == REJECTION and self.sampling.sharpness > 0
+        return self.binned.size < LEAST_WORK and self.lookahead == 1 and not rejects
+
     def with_seed(self, seed: int) -> "PreparedFit":
         """The same fit with other noise."""
         return replace(self, sampling=self.sampling._replace(seed=int(seed)))
@@ -70,6 +84,7 @@ class PreparedFit:
 MAX_SCORES = 5_000_000  # scores kept of one tree: 40 MB; deeper levels grow without being kept
 MAX_READS = 20_000_000_000  # values that a look-ahead may read: about a minute
 Chosen = tuple[NDArray[np.int64], NDArray[np.int64]]
+Levels = list[tuple[NDArray[np.uint64], NDArray[np.float64]]]  # positions, and scores of each
 
 
 class SplitProbability(NamedTuple):
@@ -94,7 +109,7 @@ class SplitSampler:
     def __init__(self, prepared: PreparedFit, rows: Rows | None = None) -> None:
         self._prepared = prepared
         self._rows = rows
-        self.levels: list[tuple[NDArray[np.uint64], NDArray[np.float64]]] = []
+        self.levels: Levels = []
 
     def __call__(self, counts: ClassCounts, positions: NDArray[np.uint64]) -> Chosen:
         prepared = self._prepared
@@ -125,6 +140,37 @@ class SplitSampler:
             scores[node] = score_ahead(*data, rows, levels, sampling.min_leaf)
             splits[node], thresholds[node] = sample_split(scores[node], table, sampling, position)
         return splits, thresholds, scores
+
+
+def grow_few(
+    prepared: PreparedFit, merge: bool, bins: Bins | None, smoothing: float
+) -> tuple[Tree, Levels]:
+    """The tree of a small fit and its scores, as `grow` with a `SplitSampler`, in one call."""
+    splits, n_classes, n = prepared.splits, prepared.n_classes, prepared.n_rows
+    weights = np.empty(0, np.int64) if prepared.weights is None else prepared.weights
+    full = 2 ** (prepared.max_depth + 1) - 1
+    most, n_splits = max(min(2 * n - 1, full), 1), splits.n_splits
+    n_places = min(MAX_SCORES // max(n_splits, 1), full)
+    nodes, totals = np.empty((8, most), np.int64), np.empty((most, n_classes))
+    rows, scores = np.empty((2, n), np.int64), np.empty((min(n_places, most), n_splits))
+    counts = np.empty((1, splits.n_bins, n_classes), weights.dtype)
+    found, of_node = np.empty((3, 1, n_classes), weights.dtype), np.empty((2, 1), np.int64)
+    picked = np.empty((2, n_classes)), np.empty(0), np.empty(0, np.int64)
+    work = found, of_node, np.empty((1, n_splits)), picked, np.empty(1, np.uint64)
+    data, kept = (prepared.binned, prepared.labels, weights), (scores, n_places)
+    grown = nodes, totals, rows, kept, counts, work
+    n_nodes, n_kept = grow_by_level(
+        data, splits.table, prepared.sampling, prepared.max_depth, *grown
+    )
+    split, threshold, left, *_, is_open, place = nodes[:, :n_nodes]
+    right = np.where(left == LEAF, LEAF, left + 1)
+    builder = TreeBuilder(splits, prepared.classes)
+    tree = builder.build(
+        split, left, right, totals[:n_nodes], threshold,
+        merge=merge, bins=bins, smoothing=smoothing,
+    )  # fmt: skip
+    positions = place[is_open == 1][:n_kept].astype(np.uint64)
+    return tree, [(positions[:1], scores[:1]), (positions[1:], scores[1:n_kept])]
 
 
 def split_probabilities(

@@ -37,10 +37,12 @@ from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, SplitSampling
 from steadytree.stability.split_sampling import (
+    Levels,
     PreparedFit,
     SplitProbability,
     SplitSampler,
     check_lookahead,
+    grow_few,
     split_probabilities,
 )
 
@@ -247,10 +249,10 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.classes_, self.space_ = prepared.classes, prepared.space
         self.seed_ = prepared.sampling.seed
         bins = Bins(prepared.space, prepared.splits.order, self.seed_)
-        self.tree_, sampler = self._grow(prepared, source, bins)
+        self.tree_, levels = self._grow(prepared, source, bins)
         self._splits, self._sampling_of_fit = prepared.splits, prepared.sampling
-        self._levels = sampler.levels
-        best = sampler.levels[0][1].max(initial=-1.0) if sampler.levels else -1.0
+        self._levels = levels
+        best = levels[0][1].max(initial=-1.0) if levels else -1.0
         majority = float(self.tree_.value[0].max() * self.tree_.weight[0])
         self.score_bound_ = self._score_bound(max(best, majority))
 
@@ -310,13 +312,15 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     def _grow(
         self, prepared: PreparedFit, source: Source, bins: Bins | None = None
-    ) -> tuple[Tree, SplitSampler]:
-        sampler = SplitSampler(prepared, source if isinstance(source, Rows) else None)
+    ) -> tuple[Tree, Levels]:
         merge, smoothing = prepared.sampling.merge, 0.0
         if not merge:  # one row of each class, or less where weights are small
             smoothing = 1.0 if prepared.weights is None else min(1.0, prepared.weights.mean())
+        if isinstance(source, Rows) and prepared.is_small:
+            return grow_few(prepared, merge, bins, float(smoothing))
+        sampler = SplitSampler(prepared, source if isinstance(source, Rows) else None)
         how = prepared.max_depth, merge, bins, float(smoothing)
-        return grow(source, sampler, prepared.classes, *how), sampler
+        return grow(source, sampler, prepared.classes, *how), sampler.levels
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
         """Probability of each split at a node of ``tree_``, given the splits above it.

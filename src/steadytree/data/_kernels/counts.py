@@ -9,7 +9,7 @@ from steadytree._base.jit import kernel
 
 @kernel
 def split_goes_left(bin_index, table, split):
-    """Whether a split sends a value of its feature, given by its bin, to the left."""
+    """Whether a split sends a value of its feature, given by its bin (int64), to the left."""
     feature = table.feature[split]
     if np.int64(bin_index) >= table.bin_sizes[feature]:
         return table.missing_left[split]
@@ -78,7 +78,7 @@ def move_rows(binned, node_of_row, table, split, left_node, right_node):
         if chosen < 0:
             node_of_row[row] = -1
             continue
-        left = split_goes_left(binned[table.feature[chosen], row], table, chosen)
+        left = split_goes_left(np.int64(binned[table.feature[chosen], row]), table, chosen)
         node_of_row[row] = left_node[node] if left else right_node[node]
 
 
@@ -105,7 +105,7 @@ def fill_order(bins, starts, table, split, left_node, right_node, order, ends):
         feature, n_right = table.feature[split[node]], 0
         keep_left, keep_right = left_node[node] >= 0, right_node[node] >= 0
         for row in range(starts[node], starts[node + 1]):  # written, and kept if on that side
-            is_left = split_goes_left(bins[row, feature], table, split[node])
+            is_left = split_goes_left(np.int64(bins[row, feature]), table, split[node])
             order[0, filled], order[1, n_right] = row, row
             filled += is_left and keep_left
             n_right += not is_left and keep_right

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.models._kernels import set_all
 
 FLAT = 1e-9  # differences of log odds up to this count as none
 
@@ -27,8 +28,10 @@ class BandTable(NamedTuple):
 def sum_bins(binned, gradient, hessian, n_bins):
     """Sums (p, n_bins) of integers by bin: whole numbers, so that no order of rows matters."""
     p, n = binned.shape
-    first, second = np.zeros((p, n_bins), np.int64), np.zeros((p, n_bins), np.int64)
+    first, second = np.empty((p, n_bins), np.int64), np.empty((p, n_bins), np.int64)
     for v in range(p):
+        set_all(first[v], 0)
+        set_all(second[v], 0)
         for row in range(n):
             first[v, binned[v, row]] += gradient[row]
             second[v, binned[v, row]] += hessian[row]
@@ -84,7 +87,7 @@ def group_price(table, v, bins, first, second):
     # chance gives the log odds of m categories a chi-squared spread of m - 1. Its share of the
     # spread of all categories is its share of what a split within a band gains, too
     n_bins, n_known, n_part = second.shape[1], 0, 0
-    odds, weight = np.zeros(n_bins), np.zeros(n_bins)
+    odds, weight = np.empty(n_bins), np.empty(n_bins)
     for bin_ in range(n_bins):
         if table.weight[v, bin_] > 0 and second[v, bin_] > 0:
             odds[n_known] = table.value[v, bin_] - first[v, bin_] / second[v, bin_]
@@ -106,7 +109,7 @@ def order_bins(table, v, band, first, second, ridge):
     Empty bins of categories are left out; missing values of numbers where there are none.
     """
     size, n_found = table.size[v], 0
-    bins, odds = np.zeros(size + 1, np.int64), np.zeros(size + 1)
+    bins, odds = np.empty(size + 1, np.int64), np.empty(size + 1)
     for bin_ in range(size + 1):
         if table.band[v, bin_] != band:
             continue
@@ -200,7 +203,8 @@ def best_split(table, first, second, limits):
     where nothing can be split.
     """
     best, paid, chosen = -np.inf, 0.0, -1
-    leave = np.zeros(table.band.shape[1], np.bool_)
+    leave = np.empty(table.band.shape[1], np.bool_)
+    set_all(leave, False)
     for v in range(len(table.size)):
         if not table.allowed[v]:
             continue
@@ -214,8 +218,7 @@ def best_split(table, first, second, limits):
             gain, price, k, side = split_band(table, v, bins, first, second, limits, best)
             if k >= 0:
                 best, paid, chosen = gain, price, v
-                for bin_ in range(leave.shape[0]):
-                    leave[bin_] = False
+                set_all(leave, False)
                 for bin_ in bins[k + 1 :]:
                     leave[bin_] = bin_ != size or side == 0  # where missing values stay
     return best, paid, chosen, leave
@@ -282,8 +285,10 @@ def points_loss(totals, held, change, weight, events, slope, start):
     top = 0
     for m in range(len(weight)):
         top = max(top, totals[m])
-    both = np.zeros((2, top + max(change, 0) + 1))
+    both = np.empty((2, top + max(change, 0) + 1))
     summed, hits = both[0], both[1]
+    set_all(summed, 0.0)
+    set_all(hits, 0.0)
     for m in range(len(weight)):
         total = totals[m] + change * held[m]
         summed[total] += weight[m]
@@ -305,7 +310,8 @@ def polish_steps(steps, owner, held, weight, events, most, least, slope, start):
     held (k, m) flags the steps that patterns have. A variable's steps add up to at most `most`
     points, and to at least `least[k]` for step k.
     """
-    steps, totals = steps.copy(), np.zeros(len(weight), np.int64)
+    steps, totals = steps.copy(), np.empty(len(weight), np.int64)
+    set_all(totals, 0)
     for k in range(len(steps)):
         add_points(totals, held[k], steps[k])
     slope, start, loss = points_loss(totals, held[0], 0, weight, events, slope, start)

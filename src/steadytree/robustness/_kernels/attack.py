@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.models._kernels import copy_into
+from steadytree.models._kernels import copy_into, set_all
 
 LOW, HIGH, LEAST, GREATEST = 0, 1, 2, 3
 MISSING_STAYS, OPEN = 0, 1
@@ -115,8 +115,9 @@ def nearest_change(X, own, nodes, moves):
     left, right, before, only = nodes.left, nodes.right, nodes.before, nodes.only
     columns = nodes.column
     box, price, categorical, largest = nodes.box, moves.price, moves.categorical, moves.largest
-    distance, where = np.full(n, np.inf), np.full(n, -1)
-    waiting, paid = np.empty(left.shape[0], dtype=np.int64), np.empty(left.shape[0])
+    distance, where = np.empty(n), np.empty(n, np.int64)
+    waiting, paid = np.empty(left.shape[0], np.int64), np.empty(left.shape[0])
+    set_all(where, -1)
     for row in range(n):
         best, top, node, cost, label = np.inf, 0, 0, 0.0, own[row]
         while True:
@@ -265,7 +266,8 @@ def least_largest(gain, cost, entry_of, order, needed, n_columns):
     """Least size at which the columns' best gains within it add up to `needed`."""
     # gain, cost, entry_of (n_bins,); order lists the bins that gain, by cost. Returns the size and
     # the bins to go to (n_columns,), -1 where a column stays; those not needed stay.
-    chosen = np.full(n_columns, -1)
+    chosen = np.empty(n_columns, np.int64)
+    set_all(chosen, -1)
     so_far, size = 0, np.inf
     for bin_ in order:
         entry = entry_of[bin_]
@@ -290,10 +292,13 @@ def least_total(gain, cost, entry_of, order, needed, n_columns):
     """As `least_largest` for the sum of costs: the cheapest way to gain what is needed."""
     # best[g] is the least cost of gaining at least g with the columns seen so far, so the work goes
     # with the points needed, not with the number of subsets.
-    best = np.full(needed + 1, np.inf)
+    best, chosen = np.empty(needed + 1), np.empty(n_columns, np.int64)
+    set_all(best, np.inf)
+    set_all(chosen, -1)
     best[0] = 0.0
-    taken = np.full((n_columns, needed + 1), -1)
+    taken = np.empty((n_columns, needed + 1), np.int64)
     for entry in range(n_columns):
+        set_all(taken[entry], -1)
         earlier = best.copy()
         for bin_ in order:
             if entry_of[bin_] != entry:
@@ -302,7 +307,7 @@ def least_total(gain, cost, entry_of, order, needed, n_columns):
                 total = earlier[max(goal - gain[bin_], 0)] + cost[bin_]
                 if total < best[goal]:
                     best[goal], taken[entry, goal] = total, bin_
-    chosen, goal = np.full(n_columns, -1), needed
+    goal = needed
     if best[needed] < np.inf:
         for entry in range(n_columns - 1, -1, -1):
             bin_ = taken[entry, goal]
@@ -320,7 +325,7 @@ def nearest_scorecard_change(X, own, bins, price, largest):
     price (p, 5) as in `MoveTable`. Rows that cannot get there have infinity and nan.
     """
     n, n_bins, n_columns = X.shape[0], bins.sort.shape[0], bins.column.shape[0]
-    distance, witness = np.full(n, np.inf), np.full(X.shape, np.nan)
+    distance, witness = np.empty(n), np.empty(X.shape)
     cost = np.empty(n_bins)
     work = np.empty((6, max(n_bins, n_columns)), np.int64)  # each kind of array is compiled apart
     entry_of, gain, ranked, order, home, best = work[0], work[1], work[2], work[3], work[4], work[5]
@@ -328,6 +333,8 @@ def nearest_scorecard_change(X, own, bins, price, largest):
         for bin_ in range(bins.start[entry], bins.start[entry + 1]):
             entry_of[bin_] = entry
     for row in range(n):
+        distance[row] = np.inf
+        set_all(witness[row], np.nan)
         row_costs(X[row], bins, price, cost, home)
         rank_costs(cost, ranked)
         for other in range(bins.offset.shape[0]):

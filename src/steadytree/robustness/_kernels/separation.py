@@ -148,7 +148,7 @@ def nearest_rows(tree, rows, bits, wanted, best, together):
 
     With `together` a row is only looked for nearer than all that were found before it.
     """
-    stack, far = np.zeros(len(tree.start) + 1, np.int64), np.zeros(len(tree.start) + 1)
+    stack, far = np.empty(len(tree.start) + 1, np.int64), np.empty(len(tree.start) + 1)
     least = np.inf
     for i in wanted:
         nearest = min(best[i], least) if together else best[i]

@@ -3,10 +3,16 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.data._kernels.counts import split_goes_left
+from steadytree.data._kernels.counts import add_children, split_goes_left
 from steadytree.distance._kernels import node_distance
-from steadytree.models._kernels import flatten
-from steadytree.stability._kernels.choose import COUNT, INVALID, sample_split, score_splits
+from steadytree.models._kernels import flatten, set_all
+from steadytree.stability._kernels.choose import (
+    COUNT,
+    INVALID,
+    pick_splits,
+    sample_split,
+    score_splits,
+)
 
 FEATURE_BITS = 32  # the key of a split is its feature above these bits, the rest below
 
@@ -78,7 +84,7 @@ def partition_rows(binned, rows, table, split):
     n_left, n_right = 0, 0
     for index in range(rows.shape[0]):
         row = rows[index]
-        if split_goes_left(binned[feature, row], table, split):
+        if split_goes_left(np.int64(binned[feature, row]), table, split):
             left[n_left] = row
             n_left += 1
         else:
@@ -198,3 +204,102 @@ def score_ahead(binned, labels, n_classes, table, rows, levels, min_leaf):
                     binned, labels, n_classes, table, right, levels - 1, min_leaf
                 )
     return scores
+
+
+SPLIT, THRESHOLD, LEFT, FIRST, LAST, LEVEL, IS_OPEN, PLACE = range(8)  # rows of `nodes`
+
+
+@kernel
+def grow_by_level(data, table, sampling, max_depth, nodes, totals, rows, kept, counts, work):
+    """As `models.builder.grow` with `choose_splits` and Gumbel noise, in one call; for few rows.
+
+    data = (binned (p, n), labels, weights), weights empty where each row counts once. Filled are
+    nodes (8, most), totals (most, n_classes), and kept (n_kept, n_splits) with the scores of the
+    first nodes whose place in the full tree is below n_places. rows (2, n), counts (1, n_bins,
+    n_classes) and work are scratch. Returns the number of nodes and of kept scores.
+    """
+    binned, labels, weights = data
+    scores, n_places = kept
+    found, of_node, spare, pick_work, place = work
+    for row in range(labels.shape[0]):
+        rows[0, row] = row
+    n_nodes, n_kept, node = 1, 0, 0
+    nodes[SPLIT, 0], nodes[LEFT, 0], nodes[FIRST, 0], nodes[LAST, 0] = -1, -1, 0, labels.shape[0]
+    nodes[LEVEL, 0], nodes[IS_OPEN, 0], nodes[PLACE, 0] = 0, 1, 0
+    while node < n_nodes:
+        if nodes[IS_OPEN, node]:
+            here = rows[0, nodes[FIRST, node] : nodes[LAST, node]]
+            count_here(binned, labels, weights, here, table, counts[0])
+            own = spare
+            if nodes[PLACE, node] < n_places:
+                own = scores[n_kept : n_kept + 1]
+                n_kept += 1
+            if node == 0:  # alone it may be of one class, and get no scores
+                set_all(own[0], INVALID)
+            place[0] = np.uint64(nodes[PLACE, node])
+            of_node[0, 0], of_node[1, 0] = -1, -1
+            pick_splits(counts, place, table, sampling, of_node[0], of_node[1], own, pick_work)
+            nodes[SPLIT, node], nodes[THRESHOLD, node] = of_node[0, 0], of_node[1, 0]
+            for part in range(3):
+                set_all(found[part, 0], 0)
+            add_children(counts, table, of_node[0], found)
+            if node == 0:
+                for class_ in range(totals.shape[1]):
+                    totals[0, class_] = found[0, 0, class_]
+            if of_node[0, 0] >= 0:
+                add_nodes(nodes, node, n_nodes, found, totals, max_depth)
+                n_left = part_here(binned, here, rows[1], table, of_node[0, 0])
+                nodes[FIRST, n_nodes], nodes[LAST, n_nodes + 1] = (
+                    nodes[FIRST, node],
+                    nodes[LAST, node],
+                )
+                nodes[LAST, n_nodes] = nodes[FIRST, node] + n_left
+                nodes[FIRST, n_nodes + 1] = nodes[LAST, n_nodes]
+                n_nodes += 2
+        node += 1
+    return n_nodes, n_kept
+
+
+@kernel
+def count_here(binned, labels, weights, here, table, counts):
+    """Fill counts (n_bins, n_classes) with those of some rows."""
+    one, weighed = weights.dtype.type(1), weights.shape[0] > 0
+    for bin_ in range(counts.shape[0]):
+        for class_ in range(counts.shape[1]):
+            counts[bin_, class_] = 0
+    for feature in range(binned.shape[0]):
+        own = counts[table.bin_offsets[feature] : table.bin_offsets[feature + 1]]
+        for row in here:
+            own[binned[feature, row], labels[row]] += weights[row] if weighed else one
+
+
+@kernel
+def add_nodes(nodes, node, n_nodes, found, totals, max_depth):
+    """Add the two children of a node; those of one class, or of the last level, are closed."""
+    nodes[LEFT, node] = n_nodes
+    for side in range(2):
+        child, n_observed = n_nodes + side, 0
+        for class_ in range(totals.shape[1]):
+            totals[child, class_] = found[1 + side, 0, class_]
+            n_observed += found[1 + side, 0, class_] > 0
+        nodes[SPLIT, child], nodes[LEFT, child] = -1, -1
+        nodes[LEVEL, child] = nodes[LEVEL, node] + 1
+        nodes[IS_OPEN, child] = n_observed > 1 and nodes[LEVEL, child] < max_depth
+        nodes[PLACE, child] = 2 * nodes[PLACE, node] + 1 + side
+
+
+@kernel
+def part_here(binned, here, spare, table, split):
+    """Put the rows that go left first, all in their order; how many they are."""
+    own, n_left, n_right = binned[table.feature[split]], 0, 0
+    for index in range(here.shape[0]):
+        row = here[index]
+        if split_goes_left(np.int64(own[row]), table, split):
+            here[n_left] = row
+            n_left += 1
+        else:
+            spare[n_right] = row
+            n_right += 1
+    for index in range(n_right):
+        here[n_left + index] = spare[index]
+    return n_left

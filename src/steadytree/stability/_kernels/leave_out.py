@@ -191,7 +191,7 @@ def win_without(binned, row, candidates, after, table, noise, sampling, own):
     best = INVALID
     for index in range(candidates.shape[0]):
         split = candidates[index]
-        goes_left = split_goes_left(binned[table.feature[split], row], table, split)
+        goes_left = split_goes_left(np.int64(binned[table.feature[split], row]), table, split)
         own[index] = after[index, 0 if goes_left else 1]
         best = max(best, own[index])
     winner, winning_key = -1, -np.inf
@@ -236,7 +236,8 @@ def winners_without(
         class_ = labels[row]
         if n_observed - (totals[class_] == 1) < 2:
             continue
-        goes_left = split_goes_left(binned[table.feature[winner], row], table, winner)
+        bin_index = np.int64(binned[table.feature[winner], row])
+        goes_left = split_goes_left(bin_index, table, winner)
         still = of_winner[class_, 0 if goes_left else 1]
         result[index], best = win_without(
             binned, row, candidates, after[class_], table, noise, sampling, own
@@ -316,7 +317,8 @@ def flag_left(binned, rows, table, split):
     """LEFT for each row that a split sends left, else RIGHT."""
     flags = np.empty(rows.shape[0], dtype=np.int64)
     for index in range(rows.shape[0]):
-        flags[index] = split_goes_left(binned[table.feature[split], rows[index]], table, split)
+        bin_index = np.int64(binned[table.feature[split], rows[index]])
+        flags[index] = split_goes_left(bin_index, table, split)
     return flags
 
 
