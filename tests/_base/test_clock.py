@@ -111,6 +111,18 @@ def test_time_that_does_not_count():
     assert (limit.elapsed, limit.left) == (1.0, 2.0)
 
 
+def test_a_pause_is_no_part_of_the_step_under_way():
+    clock = ToldClock()
+    limit = Limit(10.0, clock=clock)
+    assert limit.spend("step") == ""
+    clock.sleep(1.0)
+    with limit.paused():
+        clock.sleep(100.0)
+    clock.sleep(1.0)
+    assert limit.spend("step") == ""  # 8 are left, 2 were needed
+    assert (limit.elapsed, limit.left) == (2.0, 8.0)
+
+
 def test_a_limit_that_was_ended_says_why():
     whole = Limit(10.0, clock=ToldClock())
     half = whole.half()

@@ -77,10 +77,14 @@ class Limit:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Seconds that do not count."""
+        """Seconds that do not count, nor for the step under way."""
         before = self._clock.now()
         yield
-        self._start += self._clock.now() - before
+        passed, own = self._clock.now() - before, threading.get_ident()
+        self._start += passed
+        if own in self._begun:
+            kind, start = self._begun[own]
+            self._begun[own] = kind, start + passed
 
     def spend(self, kind: str = "") -> str:
         """Begin one more step; returns the limit that forbids it, or an empty text.

@@ -10,11 +10,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree._base.clock import Limit
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.robust_tree import RobustTreeClassifier
-from steadytree.robustness.search import box_search
 from tests._base.clocks import ToldClock
 
 pytestmark = pytest.mark.usefixtures("no_time_passes")
@@ -187,13 +185,6 @@ def test_interrupting_keeps_the_best_tree():
     model = RobustTreeClassifier(3, Perturbation(radius=0.2), progress=interrupt).fit(X, y)
     assert model.status_ == "interrupted"
     assert model.objective_ > model.majority_
-
-
-def test_loops_are_compiled_before_the_clock_starts():
-    box_search.load_box_loops.cache_clear()
-    box_search.load_box_loops()
-    assert box_search.load_box_loops.cache_info().currsize == 1
-    assert Limit(steps=0).spend() == "node limit"
 
 
 def test_seconds_of_the_process_count_where_asked_for(monkeypatch):

@@ -236,8 +236,8 @@ class BoxSearch:
 
 
 @cache
-def load_box_loops() -> None:
-    """Compile or load all kernels of a search, before its time limit starts."""
+def load_box_loops(depth: int, prove: bool = True) -> None:
+    """Compile or load the kernels of a search, before its time limit starts."""
     random = np.random.default_rng(0)
     values, labels = random.normal(size=(24, 2)), random.integers(0, 2, 24)
     thresholds = np.linspace(-1.0, 1.0, 5)
@@ -245,5 +245,4 @@ def load_box_loops() -> None:
     space = FeatureSpace(tuple(columns))
     moves = Perturbation(radius=0.1).moves(space)
     problem = BoxProblem.of(space, moves, (values, labels, np.ones(24)), 1.0, 0.0)
-    for depth in (2, 3):
-        BoxSearch(problem, depth, Limit(steps=8)).run()
+    BoxSearch(problem, min(depth, 3), Limit(steps=8)).run(prove=prove)
