@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steadytree.robustness._kernels import box_bounds, box_splits, boxes
+from steadytree.robustness._kernels import box_bounds, box_roots, box_splits, boxes
 from tests.robustness import reference_boxes as twins
 
 SEEDS = range(40)
@@ -145,7 +145,7 @@ def test_bounds_of_two_levels(rounds):
         weight = rng.integers(0, 4, len(table.label)) / 2
         near = np.full(int(table.n_thresholds.sum()), float(weight.sum()))
         levels, tree = np.array([-1e9, -np.inf]), np.full((8, 3), -1)
-        sides = box_bounds.side_weights(table, weight)
+        sides = box_roots.side_weights(table, weight)
         given = table, weight, near, sides, levels, 0.0, rounds, 0.0
         resume = np.zeros(2, np.int64)
         while box_bounds.two_levels(*given, 50, resume, tree) >= 50:  # resumed where it ended

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels import box_bounds, box_splits, boxes
+from steadytree.robustness._kernels import box_bounds, box_roots, box_splits, boxes
 from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
 from steadytree.robustness._kernels.box_splits import ROUNDING, BoxTable
 from steadytree.robustness._kernels.boxes import LABEL
@@ -28,7 +28,7 @@ def first_bounds(
     `bound` holds for all trees, `most` for all that have one level less: over all rows, hence over
     any of them.
     """
-    sides = np.minimum(box_bounds.side_weights(table, weight), most)
+    sides = np.minimum(box_roots.side_weights(table, weight), most)
     return np.minimum(bound, sides.sum(axis=0) - table.penalty), sides
 
 
@@ -58,7 +58,7 @@ class BoxProof:
         """One more root, where that can lower the bound towards `value`; False where not."""
         if self.bound <= max(value, self.settled) + ROUNDING:
             return False
-        pick = int(box_bounds.widest_top(self.near))
+        pick = int(box_roots.widest_top(self.near))
         before, visit = float(self.near[pick]), int(self.visits[pick])
         room = max(ROOM * (before - value), 2.0 * ROUNDING) * 0.5**visit
         roots = self.near, self.sides, self.table.weight
@@ -110,11 +110,11 @@ class BoxProof:
             )
             if turn == 0 and halves:
                 at = self.table, weight, column, index
-                box_bounds.spread_sides(*at, (first, second), sides[:, span], near[span])
+                box_roots.spread_sides(*at, (first, second), sides[:, span], near[span])
             best = min(best, first + second - self.table.penalty)
             moved = STEP * SHRINK**turn * (kept_left * 1.0 - kept_right) * (left & right)
             share = np.clip(share - moved, 0.0, 1.0)
-        box_bounds.spread_bound(self.table, weight, column, index, best, near[span])
+        box_roots.spread_bound(self.table, weight, column, index, best, near[span])
         near[pick] = min(near[pick], best)
         return best, share
 
@@ -150,7 +150,7 @@ class BoxProof:
             most = self._least_upper(weight, depth - 1, room / 2, 1)[0]
             near, sides = first_bounds(self.table, weight, most, total)
             while near.max() > max(levels[0], levels[1]) + room + ROUNDING:
-                pick = int(box_bounds.widest_top(near))
+                pick = int(box_roots.widest_top(near))
                 bound, _ = self._settle(pick, (near, sides, weight), depth, room / 2, rounds)
                 levels[1] = max(levels[1], bound)
         return max(float(stump), float(near.max())), kept
