@@ -98,25 +98,29 @@ def test_local_search_ends_where_no_one_change_helps(slack):
         assert work > 0
 
 
-def test_the_search_finds_the_best_of_few_trees_and_never_loses_one():
-    reached = 0
+@pytest.mark.parametrize("portion", [1, 10**9])  # of work, after which a tree is left under way
+def test_the_search_finds_the_best_of_few_trees_and_never_loses_one(portion):
+    reached = n_left = 0
     for seed in SEEDS:
         table = twins.random_boxes(np.random.default_rng(seed))
-        now, best = np.full((2, 8, 3), -1)
-        now[:, 2] = best[:, 2] = 0
-        values = np.full(2, twins.value_of(table, best))
-        given = table, now, best, values, marks(best, table), 0.5, state(seed)
-        found = [values[1]]
-        for _ in range(2):
-            boxes.search_trees(*given, 20_000)
+        trees = np.full((3, 8, 3), -1)
+        trees[:, :, 2] = 0
+        start = twins.value_of(table, trees[0])
+        values = np.array([start, start, 0.0])
+        given = table, trees, values, marks(trees[0], table), 0.5, state(seed)
+        found, left = [values[1]], 40_000
+        while left > 0:
+            left -= max(boxes.search_trees(*given, min(left, 20_000), portion), 1)
             found.append(values[1])
-            assert twins.value_of(table, best) == pytest.approx(values[1])
-            assert twins.value_of(table, now) == pytest.approx(values[0])
+            n_left += int(values[2])
+            assert twins.value_of(table, trees[1]) == pytest.approx(values[1])
+            assert twins.value_of(table, trees[0]) == pytest.approx(values[0])
         assert found == sorted(found)
-        most = twins.search_trees(*given, 0)
+        most = twins.search_trees(*given, 0, 0)
         assert found[-1] <= most + 1e-9
         reached += found[-1] > most - 1e-9
     assert reached >= 38  # of 40
+    assert (n_left > 0) == (portion == 1)
 
 
 def test_local_search_in_portions_ends_there_too():

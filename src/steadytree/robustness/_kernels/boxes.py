@@ -24,7 +24,6 @@ from steadytree.robustness._kernels.box_splits import (
 )
 
 COLUMN, INDEX, LABEL = 0, 1, 2
-UNLIMITED = 2**62  # work
 REGROWN = 0.5  # share of kicks after which the node's sub-trees are grown anew
 RESTARTED = 0.025  # share of failures after which the search goes back to the best tree
 MULTIPLIER = np.uint64(0x2545F4914F6CDD1D)  # of xorshift64*
@@ -295,34 +294,30 @@ def grow(table, tree, v, tilt, correct, counts):
 
 
 @kernel
-def search_trees(table, now, best, values, marks, slack, state, budget):
-    """Kick the tree `now` and search from there, over and over; keeps the best tree found.
+def search_trees(table, trees, values, marks, slack, state, budget, most):
+    """Kick a tree and search from there, over and over; keeps the best tree found.
 
-    `now` and `best` are changed in place, and so is values (2,), their values. marks is (correct,
-    counts). A kick puts a random split at a random node. Ends once `budget` work is spent; returns
-    the work.
+    trees (3, 2m, 3) are the one that is kicked, the best, and the one under way; values (3,) are
+    the values of the first two, and 1 where the last is not finished. marks is (correct, counts). A
+    kick puts a random split at a random node. No kick is made after `budget` work; a tree is left
+    under way after `most`, to go on from. Returns the work.
     """
-    correct, counts = marks
-    m, work = now.shape[0] // 2, 0
-    splits, tree = all_thresholds(table), np.empty(now.shape, np.int64)
-    while work < budget and splits > 0:
-        copy_tree(now, tree)
-        v = 1 + int(next_random(state) * (m - 1))
-        while v > 1 and tree[v >> 1, COLUMN] < 0:  # only what is used, or just below
-            v >>= 1
-        pick = int(next_random(state) * splits)
-        column, start = column_of(table, pick)
-        was_leaf = tree[v, COLUMN] < 0
-        tree[v, COLUMN] = column
-        tree[v, INDEX] = pick - start
-        tilt = next_random(state)
-        if was_leaf or next_random(state) < REGROWN:
-            for child in (2 * v, 2 * v + 1):
-                tree[child, COLUMN] = -1
-            work += grow(table, tree, 2 * v, tilt, correct, counts)
-            work += grow(table, tree, 2 * v + 1, tilt, correct, counts)
-        value, cost, _ = local_search(table, tree, correct, counts, slack, state, UNLIMITED)
+    (correct, counts), (now, best, tree) = marks, (trees[0], trees[1], trees[2])
+    splits, work = all_thresholds(table), 0
+    while splits > 0:
+        loss = 0.0
+        if values[2] == 0.0:
+            if work >= budget:
+                break
+            loss = slack
+            copy_tree(now, tree)
+            work += kick(table, tree, splits, correct, counts, state)
+        left = max(most - work, 1)
+        value, cost, more = local_search(table, tree, correct, counts, loss, state, left)
         work += cost
+        values[2] = 1.0 if more else 0.0
+        if more:
+            break
         worse = -np.log(1.0 - next_random(state)) * slack
         if value > values[1] + ROUNDING:
             values[1] = value
@@ -333,4 +328,23 @@ def search_trees(table, now, best, values, marks, slack, state, budget):
         elif next_random(state) < RESTARTED:
             values[0] = values[1]
             copy_tree(best, now)
+    return work
+
+
+@kernel
+def kick(table, tree, splits, correct, counts, state):
+    """Put a random split at a random node; below a leaf, or often, new sub-trees; the work."""
+    v, work = 1 + int(next_random(state) * (tree.shape[0] // 2 - 1)), 0
+    while v > 1 and tree[v >> 1, COLUMN] < 0:  # only what is used, or just below
+        v >>= 1
+    pick = int(next_random(state) * splits)
+    column, start = column_of(table, pick)
+    was_leaf = tree[v, COLUMN] < 0
+    tree[v, COLUMN], tree[v, INDEX] = column, pick - start
+    tilt = next_random(state)
+    if was_leaf or next_random(state) < REGROWN:
+        for child in (2 * v, 2 * v + 1):
+            tree[child, COLUMN] = -1
+        work += grow(table, tree, 2 * v, tilt, correct, counts)
+        work += grow(table, tree, 2 * v + 1, tilt, correct, counts)
     return work

@@ -36,10 +36,15 @@ class BoxProof:
     """Bounds of trees by their root; `begin_step` is called before every piece of work."""
 
     def __init__(
-        self, problem: BoxProblem, depth: int, bound: float, begin_step: Callable[[str], None]
+        self,
+        problem: BoxProblem,
+        depth: int,
+        bound: float,
+        begin_step: Callable[[str], None],
+        work: int = STEP_WORK,
     ) -> None:
         self.problem, self.table, self.depth = problem, problem.table, depth
-        self.begin_step = begin_step
+        self.begin_step, self.work = begin_step, work
         self.ends = np.cumsum(self.table.n_thresholds)
         self.visits = np.zeros(problem.n_splits, np.int64)
         room = (FIRST_ROOM if depth == 3 else DEEP_ROOM) * bound
@@ -139,10 +144,10 @@ class BoxProof:
             levels[1] = stump
             near, sides = first_bounds(table, table.weight, stump, total)
             given = table, table.weight, near, sides, levels, room, min(rounds, EXACT_ROUNDS - 1)
-            work, resume = STEP_WORK, np.zeros(2, np.int64)
-            while work >= STEP_WORK:
+            work, resume = self.work, np.zeros(2, np.int64)
+            while work >= self.work:
                 self.begin_step("two levels of a side")
-                work = box_bounds.two_levels(*given, 0.0, STEP_WORK, resume, tree)
+                work = box_bounds.two_levels(*given, 0.0, self.work, resume, tree)
             marks = np.zeros((2, len(tree), len(rows)), bool)
             boxes.mark_rows(table, tree, marks[0], marks[1])
             kept[rows] = marks[0, 1]
