@@ -110,13 +110,13 @@ def test_the_search_finds_the_best_of_few_trees_and_never_loses_one(portion):
         given = table, trees, values, marks(trees[0], table), 0.5, state(seed)
         found, left = [values[1]], 40_000
         while left > 0:
-            left -= max(boxes.search_trees(*given, min(left, 20_000), portion), 1)
+            left -= max(boxes.search_trees(*given, (min(left, 20_000), portion, -1.0)), 1)
             found.append(values[1])
             n_left += int(values[2])
             assert twins.value_of(table, trees[1]) == pytest.approx(values[1])
             assert twins.value_of(table, trees[0]) == pytest.approx(values[0])
         assert found == sorted(found)
-        most = twins.search_trees(*given, 0, 0)
+        most = twins.search_trees(*given, None)
         assert found[-1] <= most + 1e-9
         reached += found[-1] > most - 1e-9
     assert reached >= 38  # of 40
@@ -215,3 +215,26 @@ def test_pairs_that_no_split_separates():
         assert box_bounds.conflicting_pairs(table, sweep, order, 99, 10**9, few) <= 2
         count = box_bounds.conflicting_pairs(table, sweep, order, 1, 10**9, pairs)
         assert len(set(pairs[:count, 0])) == count  # each row with one after it
+
+
+@pytest.mark.parametrize("portion", [1, 10**9])
+def test_a_tree_that_is_given_is_grown_and_improved_like_any(portion):
+    for seed in SEEDS:
+        table = twins.random_boxes(np.random.default_rng(seed))
+        alone = np.full((8, 3), -1)
+        alone[:, 2] = 0
+        trees, values = np.array([alone] * 3), np.array([0.0, 0.0, boxes.NONE])
+        given = table, trees, values, marks(alone, table), 0.5, state(seed)
+        work = boxes.grow(table, alone, 1, 0.5, *marks(alone, table))
+        assert boxes.search_trees(*given, (0, 0, 0.5)) == work
+        assert (trees[2] == alone).all()
+        values[2] = boxes.GIVEN
+        while values[2] != boxes.NONE:
+            boxes.search_trees(*given, (0, portion, -1.0))
+        assert values[:2].tolist() == [0.0, 0.0]
+        value = twins.value_of(table, trees[2])
+        assert value >= twins.local_search(table, trees[2], None, None, 0, None, 0) - 1e-9
+        if portion > 1:
+            same = boxes.local_search(table, alone, *marks(alone, table), 0.5, state(seed), portion)
+            assert same[0] == pytest.approx(value)
+            assert (alone == trees[2]).all()

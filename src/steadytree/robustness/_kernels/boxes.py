@@ -24,6 +24,7 @@ from steadytree.robustness._kernels.box_splits import (
 )
 
 COLUMN, INDEX, LABEL = 0, 1, 2
+NONE, KICKED, GIVEN, GIVEN_ON = 0.0, 1.0, 2.0, 3.0  # of the tree that is under way
 REGROWN = 0.5  # share of kicks after which the node's sub-trees are grown anew
 RESTARTED = 0.025  # share of failures after which the search goes back to the best tree
 MULTIPLIER = np.uint64(0x2545F4914F6CDD1D)  # of xorshift64*
@@ -294,29 +295,33 @@ def grow(table, tree, v, tilt, correct, counts):
 
 
 @kernel
-def search_trees(table, trees, values, marks, slack, state, budget, most):
-    """Kick a tree and search from there, over and over; keeps the best tree found.
+def search_trees(table, trees, values, marks, slack, state, plan):
+    """Kick a tree and search from there, over and over; or improve a tree that is given.
 
     trees (3, 2m, 3) are the one that is kicked, the best, and the one under way; values (3,) are
-    the values of the first two, and 1 where the last is not finished. marks is (correct, counts). A
-    kick puts a random split at a random node. No kick is made after `budget` work; a tree is left
-    under way after `most`, to go on from. Returns the work.
+    the values of the first two, and how far the last is: NONE, KICKED, GIVEN or GIVEN_ON. marks is
+    (correct, counts), plan (budget, most, tilt): no kick is made after `budget` work, a tree is
+    left under way after `most`, and with a tilt of at least 0 one is grown, and nothing else done.
+    The only one of these loops that is called from outside: each such is compiled with all it uses.
+    Returns the work.
     """
     (correct, counts), (now, best, tree) = marks, (trees[0], trees[1], trees[2])
-    splits, work = all_thresholds(table), 0
-    while splits > 0:
-        loss = 0.0
-        if values[2] == 0.0:
+    (budget, most, tilt), work = plan, 0
+    if tilt >= 0.0:
+        return grow(table, tree, 1, tilt, correct, counts)
+    while all_thresholds(table) > 0 or values[2] != NONE:
+        given, loss = values[2] >= GIVEN, slack if values[2] == GIVEN else 0.0
+        if values[2] == NONE:
             if work >= budget:
                 break
             loss = slack
             copy_tree(now, tree)
-            work += kick(table, tree, splits, correct, counts, state)
+            work += kick(table, tree, correct, counts, state)
         left = max(most - work, 1)
         value, cost, more = local_search(table, tree, correct, counts, loss, state, left)
         work += cost
-        values[2] = 1.0 if more else 0.0
-        if more:
+        values[2] = (GIVEN_ON if given else KICKED) if more else NONE
+        if more or given:
             break
         worse = -np.log(1.0 - next_random(state)) * slack
         if value > values[1] + ROUNDING:
@@ -332,12 +337,12 @@ def search_trees(table, trees, values, marks, slack, state, budget, most):
 
 
 @kernel
-def kick(table, tree, splits, correct, counts, state):
+def kick(table, tree, correct, counts, state):
     """Put a random split at a random node; below a leaf, or often, new sub-trees; the work."""
     v, work = 1 + int(next_random(state) * (tree.shape[0] // 2 - 1)), 0
     while v > 1 and tree[v >> 1, COLUMN] < 0:  # only what is used, or just below
         v >>= 1
-    pick = int(next_random(state) * splits)
+    pick = int(next_random(state) * all_thresholds(table))
     column, start = column_of(table, pick)
     was_leaf = tree[v, COLUMN] < 0
     tree[v, COLUMN], tree[v, INDEX] = column, pick - start

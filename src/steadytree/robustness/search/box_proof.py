@@ -105,11 +105,13 @@ class BoxProof:
         column = int(np.searchsorted(self.ends, pick, side="right"))
         start = int(self.ends[column]) - int(self.table.n_thresholds[column])
         index, span = pick - start, slice(start, int(self.ends[column]))
-        left, right = box_bounds.sides_of(self.table, column, index)
+        left = self.table.right_below[column] <= index
+        right = self.table.left_from[column] > index
         own, best, halves = np.empty((2, len(weight))), np.inf, share is None
         share = np.full(len(weight), 0.5) if share is None else share
         for turn in range(rounds):
-            box_bounds.shared_weights(weight, left, right, share, own)
+            own[0] = weight * np.where(right, share, 1.0) * left
+            own[1] = weight * np.where(left, 1.0 - share, 1.0) * right
             (first, kept_left), (second, kept_right) = (
                 self._least_upper(side, depth - 1, room, 1 + rounds // 2) for side in own
             )

@@ -16,7 +16,7 @@ from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof, first_bounds
 from steadytree.robustness.search.boxes import BoxProblem, Nodes, empty_tree, rows_of
 from steadytree.robustness.search.branch_and_bound import Progress, Stop
-from steadytree.robustness.search.problem import Encoding, Outcome, Split
+from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Split
 
 SEARCH_WORK = 400_000_000  # of the local search, where another search does not follow
 FEW_WORK = 2_000_000
@@ -84,9 +84,9 @@ class BoxSearch:
         if start is not None:
             self._descend(start.copy())
         for tilt in TILTS:
-            nodes = empty_tree(self.depth, self.label)
-            boxes.grow(self.table, nodes, 1, tilt, self.correct, self.counts)
-            self._descend(nodes)
+            trees = np.array([empty_tree(self.depth, self.label)] * 3)
+            self._run(trees, np.zeros(3), (0, 0, tilt))
+            self._descend(trees[2])
 
     def _search(self, prove: bool) -> None:
         self._begin_step("conflicts")
@@ -100,21 +100,25 @@ class BoxSearch:
 
     def _descend(self, nodes: Nodes) -> None:
         self._offer(nodes)  # it is there whatever the limit
-        given, slack, more = (self.table, nodes, self.correct, self.counts), self.slack, True
-        while more:
+        trees, values = np.array([nodes] * 3), np.array([0.0, 0.0, boxes.GIVEN])
+        while values[2] != boxes.NONE:
             self._begin_step("descent")
-            _, _, more = boxes.local_search(*given, slack, self.state, self.work)
-            self._offer(nodes)
-            slack = 0.0
+            self._run(trees, values, (0, self.work, -1.0))
+            self._offer(trees[2])
+
+    def _run(self, trees: Nodes, values: Floats, plan: tuple[int, int, float]) -> int:
+        marks = self.correct, self.counts
+        given = self.table, trees, values, marks, self.slack, self.state, plan
+        return int(boxes.search_trees(*given))
 
     def kick(self, budget: float) -> None:
         """Local search from kicked trees, and better sub-trees of two levels in between."""
-        trees, values = np.array([self.nodes] * 3), np.array([self.value, self.value, 0.0])
-        given, turn = (trees, values, (self.correct, self.counts), self.slack, self.state), 0
-        while (budget > 0 or values[2] > 0.0) and self.value < self.bound - ROUNDING:
+        trees, values = np.array([self.nodes] * 3), np.array([self.value, self.value, boxes.NONE])
+        turn = 0
+        while (budget > 0 or values[2] != boxes.NONE) and self.value < self.bound - ROUNDING:
             self._begin_step("kicks")
             work = int(min(budget, self.work))  # kicks; a tree under way may take as much again
-            budget -= boxes.search_trees(self.table, *given, work, 2 * self.work)
+            budget -= self._run(trees, values, (work, 2 * self.work, -1.0))
             self._offer(trees[1])
             if self.depth > 2:
                 budget -= self._replace_two(turn)
@@ -251,4 +255,12 @@ def load_box_loops(depth: int, prove: bool = True) -> None:
     space = FeatureSpace(tuple(columns))
     moves = Perturbation(radius=0.1).moves(space)
     problem = BoxProblem.of(space, moves, (values, labels, np.ones(24)), 1.0, 0.0)
-    BoxSearch(problem, min(depth, 3), Limit(steps=8)).run(prove=prove)
+    few, small = BoxSearch(problem, min(depth, 3)), empty_tree(2)
+    few.begin()
+    problem.most_kept()
+    few.kick(1)
+    if depth == 2:
+        few._prove_two()
+        box_bounds.two_splits(problem.table, few.value, 0, few.work // 4, small)
+    elif depth > 2 and prove:  # one root will do
+        BoxProof(problem, 3, problem.total, few._begin_step).lower(-np.inf)
