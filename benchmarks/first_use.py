@@ -1,7 +1,8 @@
 """What do a first fit and a first report cost, while the cache of compiled loops is empty?
 
-CPU seconds of `steadytree fit` and `steadytree report` on scikit-learn's breast cancer data, each
-in processes with a cache folder of their own: the first time, again, and on the rows with other
+CPU seconds of `steadytree fit` and `steadytree report` on scikit-learn's breast cancer data, and of
+robust trees on real-valued and on whole-number rows ("robust-real", "robust-whole"), each in
+processes with a cache folder of their own: the first time, again, and on the rows with other
 labels. Beside them, how many loops were compiled, and the seconds of that.
 
     python benchmarks/first_use.py                          # this folder's source; two minutes
@@ -18,6 +19,7 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src"
+ROBUST = ("robust-real", "robust-whole")
 LABELS = {"first": ("malignant", "benign"), "again": ("malignant", "benign"), "other": ("1", "0")}
 MOST_LOOPS = 12
 
@@ -53,6 +55,13 @@ def run(arguments):
 
     clock = time.process_time
     event.register("numba:compile", Listener())
+    fit_robust(*arguments) if arguments[0] in ROBUST else command_line(arguments)
+    total = sum(os.times()[:4])  # that of children too
+    print(json.dumps({"cpu": total, "loops": seconds}))
+
+
+def command_line(arguments):
+    """What `steadytree` does with these arguments."""
     from steadytree.cli.app import main
 
     sys.argv = ["steadytree", *arguments]
@@ -61,8 +70,22 @@ def run(arguments):
     except SystemExit as ended:
         if ended.code:
             raise
-    total = sum(os.times()[:4])  # that of children too
-    print(json.dumps({"cpu": total, "loops": seconds}))
+
+
+def fit_robust(kind, rows, *_):
+    """A robust tree of depth 3 of the rows, or of whole numbers made of them."""
+    import pandas
+
+    from steadytree import Perturbation, RobustTreeClassifier
+
+    X = pandas.read_csv(rows)
+    y = X.pop("target")
+    noise = Perturbation(radius="2 %")
+    if kind == "robust-whole":
+        X = X.iloc[:200, :6].rank(pct=True).mul(3).round().astype(int)
+        y, noise = y[:200], Perturbation.from_certainty(dict.fromkeys(X, 0.8), confidence=0.85)
+    # few steps: what is measured is how soon the first one is made
+    RobustTreeClassifier(3, noise, max_nodes=200, time_limit=1e9).fit(X, y)
 
 
 def measure(package, command, rows, folder, cache):

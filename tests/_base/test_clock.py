@@ -111,6 +111,33 @@ def test_time_that_does_not_count():
     assert (limit.elapsed, limit.left) == (1.0, 2.0)
 
 
+def test_a_pause_is_no_part_of_the_step_under_way():
+    clock = ToldClock()
+    limit = Limit(10.0, clock=clock)
+    assert limit.spend("step") == ""
+    clock.sleep(1.0)
+    with limit.paused():
+        clock.sleep(100.0)
+    clock.sleep(1.0)
+    assert limit.spend("step") == ""  # 8 are left, 2 were needed
+    assert (limit.elapsed, limit.left) == (2.0, 8.0)
+
+
+def test_steps_leave_time_for_what_comes_after_the_last():
+    clock = ToldClock()
+    limit = Limit(10.0, clock=clock)
+    assert limit.seconds == 10.0
+    with limit.rehearsed():
+        clock.sleep(3.0)
+    assert limit.spend("step") == ""
+    clock.sleep(3.0)
+    assert limit.spend() == ""  # 4 are left, the end takes 3
+    assert limit.spend("step") == "time limit"  # 3 for the step as well
+    clock.sleep(1.0)
+    assert limit.spend() == "time limit"
+    assert limit.left == 3.0
+
+
 def test_a_limit_that_was_ended_says_why():
     whole = Limit(10.0, clock=ToldClock())
     half = whole.half()

@@ -9,6 +9,7 @@ import sys
 import numba
 import pytest
 from numba import config
+from numba.core import event
 
 from steadytree._base import jit
 
@@ -191,6 +192,31 @@ def test_an_error_of_an_inner_loop_reaches_python_also_from_the_cache(package, m
             outer(9)
         assert outer(1) == 20
     assert was_read(outer)
+
+
+def taken(pair, x):
+    return pair[0] + pair[1] + x
+
+
+def taking(x):
+    return taken((1, 2), 3) + taken((x, x), x) + taken((x, 2), x=4)
+
+
+def test_numbers_as_they_stand_are_compiled_as_any_of_their_type(tmp_path, monkeypatch):
+    compiled = []
+
+    class Listener(event.Listener):
+        def on_start(self, event):
+            compiled.append(event.data["dispatcher"].py_func.__name__)
+
+        def on_end(self, event):
+            pass
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setitem(globals(), "taken", jit.kernel(taken))
+    with event.install_listener("numba:compile", Listener()):
+        assert jit.kernel(taking)(5) == 6 + 15 + 11
+    assert sorted(set(compiled)) == sorted(compiled)
 
 
 def test_a_loop_that_calls_itself_is_compiled():

@@ -291,7 +291,7 @@ def local_search(table, tree, correct, counts, slack, state, budget):
     return max(values)
 
 
-def search_trees(table, now, best, values, marks, slack, state, budget):
+def search_trees(table, trees, values, marks, slack, state, plan):
     """The value of the best tree of at most two levels."""
     roots = two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None, None)
     return max(one_level(table, table.weight, 0), *roots.values())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steadytree.robustness._kernels import box_bounds, box_splits, boxes
+from steadytree.robustness._kernels import box_bounds, box_roots, box_splits, boxes
 from tests.robustness import reference_boxes as twins
 
 SEEDS = range(40)
@@ -110,25 +110,29 @@ def test_local_search_ends_where_no_one_change_helps(slack):
         assert work > 0
 
 
-def test_the_search_finds_the_best_of_few_trees_and_never_loses_one():
-    reached = 0
+@pytest.mark.parametrize("portion", [1, 10**9])  # of work, after which a tree is left under way
+def test_the_search_finds_the_best_of_few_trees_and_never_loses_one(portion):
+    reached = n_left = 0
     for seed in SEEDS:
         table = twins.random_boxes(np.random.default_rng(seed))
-        now, best = np.full((2, 8, 3), -1)
-        now[:, 2] = best[:, 2] = 0
-        values = np.full(2, twins.value_of(table, best))
-        given = table, now, best, values, marks(best, table), 0.5, state(seed)
-        found = [values[1]]
-        for _ in range(2):
-            boxes.search_trees(*given, 20_000)
+        trees = np.full((3, 8, 3), -1)
+        trees[:, :, 2] = 0
+        start = twins.value_of(table, trees[0])
+        values = np.array([start, start, 0.0])
+        given = table, trees, values, marks(trees[0], table), 0.5, state(seed)
+        found, left = [values[1]], 40_000
+        while left > 0:
+            left -= max(boxes.search_trees(*given, (min(left, 20_000), portion, -1.0)), 1)
             found.append(values[1])
-            assert twins.value_of(table, best) == pytest.approx(values[1])
-            assert twins.value_of(table, now) == pytest.approx(values[0])
+            n_left += int(values[2])
+            assert twins.value_of(table, trees[1]) == pytest.approx(values[1])
+            assert twins.value_of(table, trees[0]) == pytest.approx(values[0])
         assert found == sorted(found)
-        most = twins.search_trees(*given, 0)
+        most = twins.search_trees(*given, None)
         assert found[-1] <= most + 1e-9
         reached += found[-1] > most - 1e-9
     assert reached >= 38  # of 40
+    assert (n_left > 0) == (portion == 1)
 
 
 def test_local_search_in_portions_ends_there_too():
@@ -157,7 +161,7 @@ def test_bounds_of_two_levels(rounds):
         weight = rng.integers(0, 4, len(table.label)) / 2
         near = np.full(int(table.n_thresholds.sum()), float(weight.sum()))
         levels, tree = np.array([-1e9, -np.inf]), np.full((8, 3), -1)
-        sides = box_bounds.side_weights(table, weight)
+        sides = box_roots.side_weights(table, weight)
         given = table, weight, near, sides, levels, 0.0, rounds, 0.0
         resume = np.zeros(2, np.int64)
         while box_bounds.two_levels(*given, 50, resume, tree) >= 50:  # resumed where it ended
@@ -223,3 +227,26 @@ def test_pairs_that_no_split_separates():
         assert box_bounds.conflicting_pairs(table, sweep, order, 99, 10**9, few) <= 2
         count = box_bounds.conflicting_pairs(table, sweep, order, 1, 10**9, pairs)
         assert len(set(pairs[:count, 0])) == count  # each row with one after it
+
+
+@pytest.mark.parametrize("portion", [1, 10**9])
+def test_a_tree_that_is_given_is_grown_and_improved_like_any(portion):
+    for seed in SEEDS:
+        table = twins.random_boxes(np.random.default_rng(seed))
+        alone = np.full((8, 3), -1)
+        alone[:, 2] = 0
+        trees, values = np.array([alone] * 3), np.array([0.0, 0.0, boxes.NONE])
+        given = table, trees, values, marks(alone, table), 0.5, state(seed)
+        work = boxes.grow(table, alone, 1, 0.5, *marks(alone, table))
+        assert boxes.search_trees(*given, (0, 0, 0.5)) == work
+        assert (trees[2] == alone).all()
+        values[2] = boxes.GIVEN
+        while values[2] != boxes.NONE:
+            boxes.search_trees(*given, (0, portion, -1.0))
+        assert values[:2].tolist() == [0.0, 0.0]
+        value = twins.value_of(table, trees[2])
+        assert value >= twins.local_search(table, trees[2], None, None, 0, None, 0) - 1e-9
+        if portion > 1:
+            same = boxes.local_search(table, alone, *marks(alone, table), 0.5, state(seed), portion)
+            assert same[0] == pytest.approx(value)
+            assert (alone == trees[2]).all()

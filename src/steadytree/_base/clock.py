@@ -49,6 +49,7 @@ class Limit:
         self._turn = threading.Lock()
         self._whole: Limit | None = None
         self._reason = ""  # why it ended before
+        self._ending = 0.0  # seconds that what comes after the last step will take
         self._took: dict[str, float] = {}  # seconds of the last steps, by kind
         self._begun: dict[int, tuple[str, float]] = {}  # by thread: the step under way
 
@@ -66,6 +67,11 @@ class Limit:
             self._whole.end(reason)
 
     @property
+    def seconds(self) -> float:
+        """Seconds that may be used in all."""
+        return self._seconds
+
+    @property
     def elapsed(self) -> float:
         """Seconds since the start."""
         return self._clock.now() - self._start
@@ -77,10 +83,21 @@ class Limit:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Seconds that do not count."""
+        """Seconds that do not count, nor for the step under way."""
         before = self._clock.now()
         yield
-        self._start += self._clock.now() - before
+        passed, own = self._clock.now() - before, threading.get_ident()
+        self._start += passed
+        if own in self._begun:
+            kind, start = self._begun[own]
+            self._begun[own] = kind, start + passed
+
+    @contextmanager
+    def rehearsed(self) -> Iterator[None]:
+        """What is done here will be done again after the last step, which leaves time for it."""
+        before = self._clock.now()
+        yield
+        self._ending = max(self._ending, self._clock.now() - before)
 
     def spend(self, kind: str = "") -> str:
         """Begin one more step; returns the limit that forbids it, or an empty text.
@@ -98,7 +115,8 @@ class Limit:
             needed = self._next_of(kind, now)
         if self._whole is not None:
             self._whole.spend()
-        return "" if self._start + self._seconds - now > needed else "time limit"
+        left = self._start + self._seconds - now - self._ending
+        return "" if left > needed else "time limit"
 
     def _next_of(self, kind: str, now: float) -> float:
         """Seconds that a step of this kind will take, to go by the last ones; 0 if unknown."""

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from numba import config, njit
+from numba import config, njit, types
 from numba.core import event
 
 from steadytree._base.progress import report_compiling
@@ -213,6 +213,12 @@ def kernel(function=None, **options):
     if _inner_compiler() is not None and not recursive:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         inner = njit(nogil=True, pipeline_class=_inner_compiler(), **options)(function)
-        compiled.get_call_template = inner.get_call_template
+
+        def template(args, kwargs):
+            """The code for types alone: numbers as they stand would each be compiled apart."""
+            kwargs = {name: types.unliteral(one) for name, one in kwargs.items()}
+            return inner.get_call_template(tuple(types.unliteral(one) for one in args), kwargs)
+
+        compiled.get_call_template = template
         compiled.get_overload = inner.get_overload
     return compiled

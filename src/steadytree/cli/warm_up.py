@@ -79,14 +79,19 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
     )
     yield "differences", lambda: st.diff(steady.tree_, stable.tree_)
     yield "Pareto trees", lambda: st.ParetoTreeClassifier(random_state=0).fit(X, y)
-    yield (
-        "robust trees",
-        lambda: [
-            st.RobustTreeClassifier(2, noise).fit(np.round(X[:60]), y[:60])
-            for noise in (None, st.Perturbation(step_cost=1.0, budget=0.1, scope="mean"))
-        ],
-    )
+    yield "robust trees", lambda: _robust_trees(np.round(X[:60]), y[:60])
     yield "risk scores", lambda: st.report(score.fit(X, y), other, other_y, train=(X, y))
+
+
+def _robust_trees(X: NDArray[Any], y: NDArray[Any]) -> None:
+    from steadytree.robustness.search.box_search import load_box_loops
+    from steadytree.robustness.search.branch_and_bound import load_loops
+
+    for noise in (None, st.Perturbation(step_cost=1.0, budget=0.1, scope="mean")):
+        st.RobustTreeClassifier(2, noise).fit(X, y)
+    for depth in (1, 2, 3, 4):  # which differ in what they need
+        load_box_loops(depth)
+        load_loops(depth, sharp=depth > 2)
 
 
 def _made_up_rows(seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

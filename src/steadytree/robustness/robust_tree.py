@@ -245,7 +245,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         start = None if given is None else problem.nodes_of(given, self.classes_, self.max_depth)
         few = self.max_depth > 2 and problem.n_splits <= FEW_SPLITS
         with limit.paused():
-            load_box_loops()
+            load_box_loops(self.max_depth, prove=not few)
         if self.regularisation == "auto":
             penalty = choose_penalty(problem, self.max_depth, limit.half(), self._seed())
             self.regularisation_ = penalty / (1.0 + penalty)

@@ -11,10 +11,10 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 from steadytree._base.clock import Limit
+from steadytree.robustness._kernels import box_bounds, boxes
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.robust_tree import RobustTreeClassifier
-from steadytree.robustness.search import box_search
 from tests._base.clocks import ToldClock
 
 pytestmark = pytest.mark.usefixtures("no_time_passes")
@@ -166,6 +166,47 @@ def test_a_time_limit_is_looked_at_between_steps(monkeypatch):
     assert model.majority_ < model.objective_ < model.bound_ <= len(y)
 
 
+RATE = 100_000_000  # values that a slow machine looks at in a second
+
+
+@pytest.fixture
+def working_clock(monkeypatch):
+    """A clock that goes as loops count their work."""
+    clock = ToldClock()
+
+    def counted(loop, place):
+        def run(*given):
+            found = loop(*given)
+            clock.sleep((found if place is None else found[place]) / RATE)
+            return found
+
+        return run
+
+    for module, name, place in (
+        (boxes, "search_trees", None),
+        (box_bounds, "two_levels", None),
+        (box_bounds, "two_splits", 2),
+    ):
+        monkeypatch.setattr(module, name, counted(getattr(module, name), place))
+    return clock
+
+
+@pytest.mark.parametrize("seconds", [0.25, 0.5, 4.0])
+@pytest.mark.parametrize(("depth", "regularisation"), [(2, 0.0), (4, 0.0), (4, "auto")])
+def test_a_limit_is_kept_to_where_a_step_is_much_of_it(
+    monkeypatch, working_clock, seconds, depth, regularisation
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 30))
+    y = (X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=1500) > 0).astype(int)
+    limit = Limit(seconds, clock=working_clock)
+    monkeypatch.setattr(RobustTreeClassifier, "_limit", lambda self: limit)
+    noise = Perturbation(radius=0.3)
+    model = RobustTreeClassifier(depth, noise, regularisation=regularisation).fit(X, y)
+    assert model.status_ == "time limit"
+    assert 0.8 * seconds < limit.elapsed < 1.05 * seconds
+
+
 def test_a_given_tree_is_where_the_search_begins():
     X, y = load_iris(return_X_y=True)
     noise = Perturbation(radius=0.2)
@@ -187,13 +228,6 @@ def test_interrupting_keeps_the_best_tree():
     model = RobustTreeClassifier(3, Perturbation(radius=0.2), progress=interrupt).fit(X, y)
     assert model.status_ == "interrupted"
     assert model.objective_ > model.majority_
-
-
-def test_loops_are_compiled_before_the_clock_starts():
-    box_search.load_box_loops.cache_clear()
-    box_search.load_box_loops()
-    assert box_search.load_box_loops.cache_info().currsize == 1
-    assert Limit(steps=0).spend() == "node limit"
 
 
 def test_seconds_of_the_process_count_where_asked_for(monkeypatch):

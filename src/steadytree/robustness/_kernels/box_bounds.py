@@ -3,7 +3,21 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.robustness._kernels.box_splits import ROUNDING, all_sums, one_level, two_stumps
+from steadytree.models._kernels import copy_into
+from steadytree.robustness._kernels.arrays import add_to, fill_with, largest_of, rows_above
+from steadytree.robustness._kernels.box_roots import (
+    spread_bound,
+    spread_sides,
+    widest_top,
+)
+from steadytree.robustness._kernels.box_splits import (
+    ROUNDING,
+    all_sums,
+    all_thresholds,
+    column_of,
+    one_level,
+    two_stumps,
+)
 from steadytree.robustness._kernels.boxes import COLUMN, INDEX, LABEL
 
 STEP, SHRINK = 0.25, 0.9  # of the shares that rows give to the left side, and from round to round
@@ -24,7 +38,11 @@ def stump_keeps(table, stump, row):
 @kernel
 def sides_of(table, column, index):
     """Which rows can be left, and which right, of a threshold."""
-    return table.right_below[column] <= index, table.left_from[column] > index
+    sides = np.empty((2, table.label.shape[0]), np.bool_)
+    for row in range(sides.shape[1]):
+        sides[0, row] = table.right_below[column, row] <= index
+        sides[1, row] = table.left_from[column, row] > index
+    return sides[0], sides[1]
 
 
 @kernel
@@ -39,8 +57,9 @@ def shared_weights(weight, left, right, share, own):
 def best_partner(table, weight, side, other, stump, turn):
     """The best stump for rows that can be on its `side`, beside a stump for the `other` one."""
     own = np.zeros(weight.shape[0])
-    for row in np.flatnonzero(side):
-        own[row] = weight[row] * (not other[row] or stump_keeps(table, stump, row))
+    for row in range(weight.shape[0]):
+        if side[row]:
+            own[row] = weight[row] * (not other[row] or stump_keeps(table, stump, row))
     return one_level(table, own, turn)
 
 
@@ -49,7 +68,7 @@ def pair_value(table, weight, left, right, stumps):
     """Weight that two stumps under a root keep, less the penalties of all three splits."""
     first, second = stumps
     value = -table.penalty * (1 + (first[1] >= 0) + (second[1] >= 0))
-    for row in np.flatnonzero(weight > 0.0):
+    for row in range(weight.shape[0]):
         kept = not left[row] or stump_keeps(table, first, row)
         if kept and (not right[row] or stump_keeps(table, second, row)):
             value += weight[row]
@@ -69,7 +88,8 @@ def pair_bound(table, weight, whole, column, index, goal, rounds, share):
     """
     n, bound, value, halves = table.label.shape[0], np.inf, -np.inf, (np.inf, np.inf)
     left, right = sides_of(table, column, index)
-    tried, own = np.full(n, 0.5), np.empty((2, n))
+    tried, own = np.empty(n), np.empty((2, n))
+    fill_with(0.5, tried)
     first = second = (0.0, -1, 0, 0, 0)
     best = first, second
     for turn in range(rounds):
@@ -79,12 +99,14 @@ def pair_bound(table, weight, whole, column, index, goal, rounds, share):
             halves = first[0], second[0]
         if first[0] + second[0] - table.penalty < bound:
             bound = first[0] + second[0] - table.penalty
-            share[:] = tried
+            copy_into(tried, share)
             if rounds < EXACT_ROUNDS:
                 best = first, second
         if bound <= max(goal, value) + ROUNDING:
             return bound, value, best, turn + 1, halves
-        for row in np.flatnonzero(left & right):
+        for row in range(n):
+            if not left[row] or not right[row]:
+                continue
             keeps = stump_keeps(table, first, row) * 1.0 - stump_keeps(table, second, row) * 1.0
             tried[row] = min(1.0, max(0.0, tried[row] - STEP * SHRINK**turn * keeps))
         if turn % 3 == 0 and rounds >= EXACT_ROUNDS:
@@ -113,6 +135,16 @@ def leaf_pairs(table, weight, sides, worth, least, value):
 
 
 @kernel
+def class_sums(table, column, rows, weight):
+    """Weights (size + 1, n_classes) that get surely left, and cease to be surely right."""
+    sums = np.zeros((2, table.n_thresholds[column] + 1, table.n_classes))
+    for row in rows:
+        sums[0, table.left_from[column, row], table.label[row]] += weight[row]
+        sums[1, table.right_below[column, row], table.label[row]] += weight[row]
+    return sums[0], sums[1]
+
+
+@kernel
 def close_pair(table, weight, column, index, goal, share, start, budget):
     """The best tree of two levels with the given root, where one is above `goal`, by enumeration.
 
@@ -126,25 +158,25 @@ def close_pair(table, weight, column, index, goal, share, start, budget):
     shared_weights(weight, left, right, share, own)
     penalty, n_classes = table.penalty, table.n_classes
     least = goal + penalty - one_level(table, own[1], 0)[0]
-    totals = np.zeros(n_classes)
-    for row in np.flatnonzero(own[0] > 0.0):
+    work, position = np.zeros((4, n_classes)), 0
+    totals, leaves, on_left, on_right = work[0], work[1], work[2], work[3]
+    rows = rows_above(own[0])
+    for row in rows:
         totals[table.label[row]] += own[0, row]
-    worth = totals if start == 0 else np.full(n_classes, -np.inf)
-    value, best, tried = leaf_pairs(table, weight, (left, right), worth, least, goal)
-    rows, position = np.flatnonzero(own[0] > 0.0), 0
+    for label in range(n_classes):
+        leaves[label] = totals[label] if start == 0 else -np.inf
+    value, best, tried = leaf_pairs(table, weight, (left, right), leaves, least, goal)
     for other in range(table.n_thresholds.shape[0]):
         size = table.n_thresholds[other]
         if position + size < start:
             position += size
             continue
-        left_sum, right_sum = np.zeros((size + 1, n_classes)), np.zeros((size + 1, n_classes))
-        for row in rows:
-            left_sum[table.left_from[other, row], table.label[row]] += own[0, row]
-            right_sum[table.right_below[other, row], table.label[row]] += own[0, row]
-        on_left, on_right = np.zeros(n_classes), totals.copy()
+        left_sum, right_sum = class_sums(table, other, rows, own[0])
+        fill_with(0.0, on_left)
+        copy_into(totals, on_right)
         for k in range(size):
-            on_left += left_sum[k]
-            on_right -= right_sum[k]
+            add_to(on_left, left_sum[k], 1.0)
+            add_to(on_right, right_sum[k], -1.0)
             position += 1
             if position < start:
                 continue
@@ -165,90 +197,6 @@ def close_pair(table, weight, column, index, goal, share, start, budget):
 
 
 @kernel
-def spread_bound(table, weight, column, index, bound, near):
-    """Lower near (n_thresholds of the column,) to what a bound at one threshold says of others.
-
-    At another threshold the same sub-trees keep at most the rows more that are sure of their side
-    there and not here.
-    """
-    size = near.shape[0]
-    left, right = np.zeros(size + 1), np.zeros(size + 1)
-    for row in range(weight.shape[0]):
-        left[table.left_from[column, row]] += weight[row]
-        right[table.right_below[column, row]] += weight[row]
-    more = 0.0
-    for other in range(index + 1, size):
-        more += left[other]
-        near[other] = min(near[other], bound + more)
-    more = 0.0
-    for other in range(index - 1, -1, -1):
-        more += right[other + 1]
-        near[other] = min(near[other], bound + more)
-
-
-@kernel
-def half_weights(table, weight, column):
-    """What each threshold adds (size + 1,) to the left side's weight; rows on both count half."""
-    rise = np.zeros(table.n_thresholds[column] + 1)
-    for row in range(weight.shape[0]):
-        rise[table.left_from[column, row]] += weight[row] / 2
-        rise[table.right_below[column, row]] += weight[row] / 2
-    return rise
-
-
-@kernel
-def side_weights(table, weight):
-    """Weight (2, n_roots) on each side of every root, in the order of columns and thresholds."""
-    sides, start, total = np.empty((2, table.n_thresholds.sum())), 0, weight.sum()
-    for column in range(table.n_thresholds.shape[0]):
-        rise, left = half_weights(table, weight, column), 0.0
-        for index in range(table.n_thresholds[column]):
-            left += rise[index]
-            sides[0, start + index], sides[1, start + index] = left, total - left
-        start += table.n_thresholds[column]
-    return sides
-
-
-@kernel
-def spread_sides(table, weight, column, index, values, sides, near):
-    """Lower sides (2, size) and near (size,) of a column by bounds of both sides at one threshold.
-
-    values are bounds at half shares. A side that grows keeps at most the weight more that it gains,
-    one that shrinks no more than before: between two thresholds each side has the better of both.
-    """
-    rise, size = half_weights(table, weight, column), near.shape[0]
-    for side in range(2):
-        sides[side, index] = min(sides[side, index], values[side])
-    more = 0.0
-    for other in range(index + 1, size):
-        more += rise[other]
-        sides[0, other] = min(sides[0, other], values[0] + more)
-        sides[1, other] = min(sides[1, other], values[1])
-    more = 0.0
-    for other in range(index - 1, -1, -1):
-        more += rise[other + 1]
-        sides[0, other] = min(sides[0, other], values[0])
-        sides[1, other] = min(sides[1, other], values[1] + more)
-    for other in range(size):
-        near[other] = min(near[other], sides[0, other] + sides[1, other] - table.penalty)
-
-
-@kernel
-def widest_top(near):
-    """Middle of the longest run of the largest value."""
-    top, best, longest, start = near.max(), 0, 0, -1
-    for k in range(near.shape[0] + 1):
-        inside = k < near.shape[0] and near[k] == top
-        if inside and start < 0:
-            start = k
-        elif not inside and start >= 0:
-            if k - start > longest:
-                longest, best = k - start, start + (k - start) // 2
-            start = -1
-    return best
-
-
-@kernel
 def put_pair(tree, column, index, stumps):
     """Write a tree of two levels into tree (8, 3)."""
     tree[1, COLUMN], tree[1, INDEX] = column, index
@@ -257,7 +205,7 @@ def put_pair(tree, column, index, stumps):
         v = 2 + side
         tree[v, COLUMN], tree[v, INDEX], tree[v, LABEL] = own, k, left
         tree[2 * v, LABEL], tree[2 * v + 1, LABEL] = left, right
-        tree[2 * v : 2 * v + 2, COLUMN] = -1
+        tree[2 * v, COLUMN], tree[2 * v + 1, COLUMN] = -1, -1
 
 
 @kernel
@@ -272,19 +220,18 @@ def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, r
     with fewer, bounds are all that is looked for, and the pair that gives the largest is put into
     `tree`. Values are multiples of `unit` where that is above 0. Returns the work.
     """
-    ends, work, share = np.cumsum(table.n_thresholds), 0, np.empty(weight.shape[0])
-    scan = np.count_nonzero(weight) * table.n_thresholds.shape[0] + ends[-1]
+    work, share = 0, np.empty(weight.shape[0])
+    scan = rows_above(weight).shape[0] * table.n_thresholds.shape[0] + near.shape[0]
     whole = all_sums(table, weight)
     while work < budget and near.shape[0] > 0:
-        if near.max() <= max(levels[0], levels[1]) + room + ROUNDING:
+        if largest_of(near) <= max(levels[0], levels[1]) + room + ROUNDING:
             break
         pick, begin = widest_top(near), 0
         if resume[0] > 0 and near[resume[0] - 1] > levels[0] + ROUNDING:
             pick, begin = resume[0] - 1, resume[1]
-        resume[:] = 0
-        column = np.searchsorted(ends, pick, side="right")
-        start = ends[column] - table.n_thresholds[column]
-        index = pick - start
+        resume[0], resume[1] = 0, 0
+        column, start = column_of(table, pick)
+        index, end = pick - start, start + table.n_thresholds[column]
         bound, value, stumps, turns, halves = pair_bound(
             table, weight, whole, column, index, levels[0], rounds, share
         )
@@ -312,9 +259,9 @@ def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, r
             bound = value
         levels[1] = max(levels[1], bound)
         near[pick] = min(near[pick], bound)
-        own = near[start : ends[column]]
+        own = near[start:end]
         spread_bound(table, weight, column, index, bound, own)
-        spread_sides(table, weight, column, index, halves, sides[:, start : ends[column]], own)
+        spread_sides(table, weight, column, index, halves, sides[:, start:end], own)
     return work
 
 
@@ -325,23 +272,23 @@ def two_splits(table, goal, first, budget, tree):
     Ends where it finds one, which is put into tree (8, 3), or `budget` work is spent. Returns the
     next root, whether one was found, and the work.
     """
-    ends, n, work = np.cumsum(table.n_thresholds), table.label.shape[0], 0
-    for pick in range(first, ends[-1]):
+    n, splits, work = table.label.shape[0], all_thresholds(table), 0
+    for pick in range(first, splits):
         if work >= budget:
             return pick, False, work
-        column = np.searchsorted(ends, pick, side="right")
-        index = pick - ends[column] + table.n_thresholds[column]
+        column, start = column_of(table, pick)
+        index = pick - start
         sides = sides_of(table, column, index)
         for side in range(2):
             for label in range(table.n_classes):
                 leaf = (0.0, -1, 0, label, label)
                 stump = best_partner(table, table.weight, sides[side], sides[1 - side], leaf, 0)
                 stumps = (stump, leaf) if side == 0 else (leaf, stump)
-                work += n * table.n_thresholds.shape[0] + ends[-1]
+                work += n * table.n_thresholds.shape[0] + splits
                 if pair_value(table, table.weight, sides[0], sides[1], stumps) >= goal - ROUNDING:
                     put_pair(tree, column, index, stumps)
                     return pick, True, work
-    return ends[-1], False, work
+    return splits, False, work
 
 
 @kernel

@@ -9,6 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.robustness._kernels.arrays import (
+    fill_with,
+    largest_of,
+    place_of_most,
+    rows_above,
+)
 
 ROUNDING = 1e-7  # sums of weights that differ by less are equal
 
@@ -26,6 +32,45 @@ class BoxTable(NamedTuple):
 
 
 @kernel
+def all_thresholds(table):
+    """Splits of all columns."""
+    total = 0
+    for column in range(table.n_thresholds.shape[0]):
+        total += table.n_thresholds[column]
+    return total
+
+
+@kernel
+def most_thresholds(table):
+    """Thresholds of the column that has most."""
+    most = 0
+    for column in range(table.n_thresholds.shape[0]):
+        most = max(most, table.n_thresholds[column])
+    return most
+
+
+@kernel
+def column_of(table, pick):
+    """Column of a split, counted over all columns, and where those of the column start."""
+    column, start = 0, 0
+    while start + table.n_thresholds[column] <= pick:
+        start += table.n_thresholds[column]
+        column += 1
+    return column, start
+
+
+@kernel
+def of_rows(rows, group, weight, n_groups):
+    """Group and weight of some rows, and the weight of each group."""
+    size = rows.shape[0]
+    own, heavy, total = np.empty(size, np.int64), np.empty(size), np.zeros(n_groups)
+    for k in range(size):
+        own[k], heavy[k] = group[rows[k]], weight[rows[k]]
+        total[own[k]] += heavy[k]
+    return own, heavy, total
+
+
+@kernel
 def best_box_split(table, rows, group, weight, n_groups, least, first):
     """The split that puts most weight surely on the side of its group, one group a side.
 
@@ -33,11 +78,9 @@ def best_box_split(table, rows, group, weight, n_groups, least, first):
     value, column, threshold index, and the groups of the left and right side; the column is -1
     where no split exceeds `least`.
     """
-    own, heavy, total = group[rows], weight[rows], np.zeros(n_groups)
-    for k in range(rows.shape[0]):
-        total[own[k]] += heavy[k]
+    own, heavy, total = of_rows(rows, group, weight, n_groups)
     p, best = table.n_thresholds.shape[0], (least, -1, 0, 0, 0)
-    sums = np.zeros((table.n_thresholds.max() + 1, n_sums(n_groups)))
+    sums = np.empty((most_thresholds(table) + 1, n_sums(n_groups)))
     for shift in range(p):
         column = (first + shift) % p
         size = table.n_thresholds[column]
@@ -62,14 +105,16 @@ def sum_by_rank(table, column, rows, own, heavy, total, sums):
     """
     left_from, right_below = table.left_from[column], table.right_below[column]
     n_groups = total.shape[0]
-    sums[:] = 0.0
+    for index in range(sums.shape[0]):
+        fill_with(0.0, sums[index])
     if n_groups == 2:
         for k in range(rows.shape[0]):
             row = rows[k]
             sums[left_from[row], own[k]] += heavy[k]
             sums[right_below[row], 1 - own[k]] -= heavy[k]
     elif sums.shape[0] == 2:  # most rows have rank 0 where categories or 0/1 are split
-        sums[0, :n_groups], sums[0, n_groups:] = total, total
+        for one in range(n_groups):
+            sums[0, one], sums[0, n_groups + one] = total[one], total[one]
         for k in range(rows.shape[0]):
             if left_from[rows[k]] > 0:
                 sums[0, own[k]] -= heavy[k]
@@ -95,7 +140,10 @@ def best_threshold(sums, total, column, best):
             if crossed > best[0] + ROUNDING:
                 best = crossed, column, index, 1, 0
         return best
-    on_left, on_right = np.zeros(n_groups), total.copy()
+    sides = np.zeros((2, n_groups))
+    on_left, on_right = sides[0], sides[1]
+    for one in range(n_groups):
+        on_right[one] = total[one]
     most_left, most_right = 0.0, np.inf  # of one group; the latter at the last look
     for index in range(sums.shape[0]):
         for one in range(n_groups):
@@ -103,7 +151,7 @@ def best_threshold(sums, total, column, best):
             on_right[one] -= sums[index, n_groups + one]
             most_left = max(most_left, on_left[one])
         if most_left + most_right > best[0] + ROUNDING:
-            most_right = on_right.max()
+            most_right = largest_of(on_right)
         if most_left + most_right > best[0] + ROUNDING:
             value, left, right = two_groups(on_left, on_right)
             if value > best[0] + ROUNDING:
@@ -114,27 +162,25 @@ def best_threshold(sums, total, column, best):
 @kernel
 def two_groups(on_left, on_right):
     """The largest sum of a left and a right weight of different groups, and the groups."""
-    left, right = np.argmax(on_left), np.argmax(on_right)
+    left, right = place_of_most(on_left), place_of_most(on_right)
     if left != right:
         return on_left[left] + on_right[right], left, right
     most, first, second = -np.inf, left, right
     for other in range(on_left.shape[0]):
         if other != left:
             if on_left[left] + on_right[other] > most:
-                most, first, second = on_left[left] + on_right[other], left, np.int64(other)
+                most, first, second = on_left[left] + on_right[other], left, other
             if on_left[other] + on_right[right] > most:
-                most, first, second = on_left[other] + on_right[right], np.int64(other), right
+                most, first, second = on_left[other] + on_right[right], other, right
     return most, first, second
 
 
 @kernel
 def all_sums(table, weight):
     """The sums (n_splits + p, n_sums) of all columns, one after the other, and total weights."""
-    rows, p = np.flatnonzero(weight > 0.0), table.n_thresholds.shape[0]
-    own, heavy, total = table.label[rows], weight[rows], np.zeros(table.n_classes)
-    for k in range(rows.shape[0]):
-        total[own[k]] += heavy[k]
-    sums, start = np.empty((table.n_thresholds.sum() + p, n_sums(table.n_classes))), 0
+    rows, p = rows_above(weight), table.n_thresholds.shape[0]
+    own, heavy, total = of_rows(rows, table.label, weight, table.n_classes)
+    sums, start = np.empty((all_thresholds(table) + p, n_sums(table.n_classes))), 0
     for column in range(p):
         end = start + table.n_thresholds[column] + 1
         sum_by_rank(table, column, rows, own, heavy, total, sums[start:end])
@@ -145,7 +191,7 @@ def all_sums(table, weight):
 @kernel
 def best_leaf(total):
     """Value and label of a leaf as a stump: column -1."""
-    label = np.argmax(total)
+    label = place_of_most(total)
     return total[label], -1, 0, label, label
 
 
@@ -155,7 +201,7 @@ def one_level(table, weight, first):
 
     Rows count by weight (n,).
     """
-    rows, total = np.flatnonzero(weight > 0.0), np.zeros(table.n_classes)
+    rows, total = rows_above(weight), np.zeros(table.n_classes)
     for row in rows:
         total[table.label[row]] += weight[row]
     leaf, penalty = best_leaf(total), table.penalty
@@ -193,21 +239,25 @@ def two_stumps(table, own, whole, first):
     Sums are made from the rows of the one that has fewer; those of the other are what is left.
     """
     sums, all_total = whole
-    counts = np.count_nonzero(own[0]), np.count_nonzero(own[1])
-    few = 0 if counts[0] < counts[1] else 1
-    rows = np.flatnonzero(own[few] > 0.0)
-    label, heavy, total = table.label[rows], own[few][rows], np.zeros(table.n_classes)
-    for k in range(rows.shape[0]):
-        total[label[k]] += heavy[k]
-    rest = all_total - total
-    p, penalty, starts = table.n_thresholds.shape[0], table.penalty, np.cumsum(table.n_thresholds)
+    left, right = 0, 0
+    for row in range(own.shape[1]):
+        left += own[0, row] > 0.0
+        right += own[1, row] > 0.0
+    few, p, penalty = 0 if left < right else 1, table.n_thresholds.shape[0], table.penalty
+    rows, end = rows_above(own[few]), 0
+    label, heavy, total = of_rows(rows, table.label, own[few], table.n_classes)
+    rest, starts = np.empty(table.n_classes), np.empty(p, np.int64)
+    for one in range(table.n_classes):
+        rest[one] = all_total[one] - total[one]
+    for column in range(p):
+        starts[column] = end + column
+        end += table.n_thresholds[column]
     leaf, other_leaf = best_leaf(total), best_leaf(rest)
     best, other = (leaf[0] + penalty, -1, 0, 0, 0), (other_leaf[0] + penalty, -1, 0, 0, 0)
-    part = np.empty((table.n_thresholds.max() + 1, sums.shape[1]))
+    part = np.empty((most_thresholds(table) + 1, sums.shape[1]))
     for shift in range(p):
         column = (first + shift) % p
-        size = table.n_thresholds[column]
-        start = starts[column] - size + column
+        size, start = table.n_thresholds[column], starts[column]
         if size == 1 and table.n_classes > 2:
             more = least_side(sums[start], all_total) - ROUNDING
             if leaf[0] + more <= best[0] and other_leaf[0] + more <= other[0]:
@@ -218,5 +268,5 @@ def two_stumps(table, own, whole, first):
             for k in range(sums.shape[1]):
                 part[index, k] = sums[start + index, k] - part[index, k]
         other = best_threshold(part[:size], rest, column, other)
-    one, two = net_stump(leaf, best, penalty), net_stump(other_leaf, other, penalty)
-    return (one, two) if few == 0 else (two, one)
+    mine, others = net_stump(leaf, best, penalty), net_stump(other_leaf, other, penalty)
+    return (mine, others) if few == 0 else (others, mine)

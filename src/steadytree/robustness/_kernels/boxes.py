@@ -8,10 +8,23 @@ from m on are leaves. The column of a leaf is -1; what is stored under a leaf do
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.robustness._kernels.box_splits import ROUNDING, best_box_split
+from steadytree.robustness._kernels.arrays import (
+    any_of,
+    fill_with,
+    largest_of,
+    place_of_most,
+    rows_with,
+    sum_of,
+)
+from steadytree.robustness._kernels.box_splits import (
+    ROUNDING,
+    all_thresholds,
+    best_box_split,
+    column_of,
+)
 
 COLUMN, INDEX, LABEL = 0, 1, 2
-UNLIMITED = 2**62  # work
+NONE, KICKED, GIVEN, GIVEN_ON = 0.0, 1.0, 2.0, 3.0  # of the tree that is under way
 REGROWN = 0.5  # share of kicks after which the node's sub-trees are grown anew
 RESTARTED = 0.025  # share of failures after which the search goes back to the best tree
 MULTIPLIER = np.uint64(0x2545F4914F6CDD1D)  # of xorshift64*
@@ -52,7 +65,7 @@ def mark_rows(table, tree, correct, counts):
     m, n = tree.shape[0] // 2, table.label.shape[0]
     used, value = used_nodes(tree), 0.0
     for v in range(2 * m - 1, 0, -1):
-        counts[v] = v == 1
+        fill_with(v == 1, counts[v])
         if used[v]:
             mark_correct(table, tree, v, correct)
     for v in range(1, m):
@@ -90,16 +103,33 @@ def splits_under(tree, v):
 
 
 @kernel
-def copy_subtree(tree, source, target):
-    """The tree with the sub-tree at `source` in place of the one at `target`."""
-    found, size = tree.copy(), tree.shape[0]
-    level = 1
-    while target * level < size:
-        for k in range(level):
-            if source * level + k < size:
-                found[target * level + k] = tree[source * level + k]
+def copy_tree(source, target):
+    """Write a tree over another."""
+    for v in range(source.shape[0]):
+        for k in range(3):
+            target[v, k] = source[v, k]
+
+
+@kernel
+def are_same(one, other):
+    """Whether two trees are equal, in what does not count as well."""
+    for v in range(one.shape[0]):
+        for k in range(3):
+            if one[v, k] != other[v, k]:
+                return False
+    return True
+
+
+@kernel
+def lift_child(tree, v, side):
+    """Put the sub-tree at a child of v in the stead of v."""
+    source, level = 2 * v + side, 1
+    while v * level < tree.shape[0]:  # from the top, so that nothing is read after it was changed
+        for at in range(level):
+            if source * level + at < tree.shape[0]:
+                for k in range(3):
+                    tree[v * level + at, k] = tree[source * level + at, k]
         level *= 2
-    return found
 
 
 @kernel
@@ -112,14 +142,13 @@ def put_stump(tree, v, column, index, left, right):
 
 @kernel
 def swap_children(tree, v):
-    """The tree with the two sub-trees under v exchanged."""
-    found = tree.copy()
-    level = 2
-    while v * level < tree.shape[0]:
-        for k in range(level):
-            found[v * level + k] = tree[v * level + (k + level // 2) % level]
-        level *= 2
-    return found
+    """Exchange the two sub-trees under v."""
+    half = 1
+    while 2 * v * half < tree.shape[0]:
+        for at in range(2 * v * half, (2 * v + 1) * half):
+            for k in range(3):
+                tree[at, k], tree[at + half, k] = tree[at + half, k], tree[at, k]
+        half *= 2
 
 
 @kernel
@@ -147,11 +176,11 @@ def improve_inner(table, tree, v, rows, correct, now, slack, first):
     for side in range(2):
         alone = both + sides[side] - penalty * splits_under(tree, 2 * v + side)
         if alone > max(value, now) + ROUNDING:
-            tree[:] = copy_subtree(tree, 2 * v + side, v)
+            lift_child(tree, v, side)
             return alone, work
     if found[1] >= 0:
         if found[3] == 1:
-            tree[:] = swap_children(tree, v)
+            swap_children(tree, v)
         tree[v, COLUMN], tree[v, INDEX] = found[1], found[2]
     return value, work
 
@@ -164,11 +193,11 @@ def improve_node(table, tree, v, correct, counts, slack, first):
     labels, else with its sub-trees as they are. A split that loses less than `slack` is taken too.
     `correct` and `counts` are those of the tree before.
     """
-    rows, totals, now = np.flatnonzero(counts[v]), np.zeros(table.n_classes), 0.0
+    rows, totals, now = rows_with(counts[v]), np.zeros(table.n_classes), 0.0
     for row in rows:
         totals[table.label[row]] += table.weight[row]
         now += table.weight[row] * correct[v, row]
-    penalty, label, work = table.penalty, np.argmax(totals), table.n_thresholds.sum()
+    penalty, label, work = table.penalty, place_of_most(totals), all_thresholds(table)
     now -= penalty * splits_under(tree, v)
     value, is_split = now, tree[v, COLUMN] >= 0
     if is_split and splits_under(tree, v) > 1:
@@ -209,19 +238,20 @@ def local_search(table, tree, correct, counts, slack, state, budget):
     m, p = tree.shape[0] // 2, table.n_thresholds.shape[0]
     value, work = mark_rows(table, tree, correct, counts), 0
     order, more = np.arange(1, m), True
+    before = np.empty(tree.shape, np.int64)
     while more and work < budget:
         more = slack > 0.0
         for last in range(m - 2, 0, -1):
             other = int(next_random(state) * (last + 1))
             order[last], order[other] = order[other], order[last]
         for v in order:
-            if not counts[v].any():
+            if not any_of(counts[v]):
                 continue
             first = int(next_random(state) * p)
-            before = tree.copy()
+            copy_tree(tree, before)
             gain, cost = improve_node(table, tree, v, correct, counts, slack, first)
             work += cost
-            if gain > ROUNDING or not np.array_equal(before, tree):
+            if gain > ROUNDING or not are_same(before, tree):
                 value = mark_rows(table, tree, correct, counts)
                 work += 2 * m * table.label.shape[0]
                 more = more or gain > ROUNDING
@@ -235,25 +265,27 @@ def grow(table, tree, v, tilt, correct, counts):
     m, work = tree.shape[0] // 2, 0
     stack, top = np.empty(2 * m, np.int64), 1
     stack[0] = v
-    weight = np.empty(table.label.shape[0])
+    weight, totals = np.empty(table.label.shape[0]), np.empty(table.n_classes)
+    share, splits = np.empty(table.n_classes), all_thresholds(table)
     while top > 0:
         top -= 1
         v = stack[top]
         mark_rows(table, tree, correct, counts)
-        rows = np.flatnonzero(counts[v])
-        work += rows.shape[0] * table.n_thresholds.shape[0] + table.n_thresholds.sum()
+        rows = rows_with(counts[v])
+        work += rows.shape[0] * table.n_thresholds.shape[0] + splits
         work += 2 * m * table.label.shape[0]
-        totals = np.zeros(table.n_classes)
+        fill_with(0.0, totals)
         for row in rows:
             totals[table.label[row]] += table.weight[row]
-        tree[v, COLUMN], tree[v, LABEL] = -1, np.argmax(totals)
+        tree[v, COLUMN], tree[v, LABEL] = -1, place_of_most(totals)
         if v >= m or rows.shape[0] == 0:
             continue
-        one = totals.sum() / rows.shape[0]
-        share = (totals.max() + one) / (totals + one)
+        one, most, least = sum_of(totals) / rows.shape[0], largest_of(totals), -np.inf
+        for label in range(totals.shape[0]):
+            share[label] = ((most + one) / (totals[label] + one)) ** tilt
+            least = max(least, totals[label] * share[label])
         for row in rows:
-            weight[row] = table.weight[row] * share[table.label[row]] ** tilt
-        least = (totals * share**tilt).max()
+            weight[row] = table.weight[row] * share[table.label[row]]
         found = best_box_split(table, rows, table.label, weight, table.n_classes, least, 0)
         if found[1] >= 0:
             put_stump(tree, v, found[1], found[2], found[3], found[4])
@@ -263,42 +295,61 @@ def grow(table, tree, v, tilt, correct, counts):
 
 
 @kernel
-def search_trees(table, now, best, values, marks, slack, state, budget):
-    """Kick the tree `now` and search from there, over and over; keeps the best tree found.
+def search_trees(table, trees, values, marks, slack, state, plan):
+    """Kick a tree and search from there, over and over; or improve a tree that is given.
 
-    `now` and `best` are changed in place, and so is values (2,), their values. marks is (correct,
-    counts). A kick puts a random split at a random node. Ends once `budget` work is spent; returns
-    the work.
+    trees (3, 2m, 3) are the one that is kicked, the best, and the one under way; values (3,) are
+    the values of the first two, and how far the last is: NONE, KICKED, GIVEN or GIVEN_ON. marks is
+    (correct, counts), plan (budget, most, tilt): no kick is made after `budget` work, a tree is
+    left under way after `most`, and with a tilt of at least 0 one is grown, and nothing else done.
+    The only one of these loops that is called from outside: each such is compiled with all it uses.
+    Returns the work.
     """
-    correct, counts = marks
-    m, work = now.shape[0] // 2, 0
-    ends = np.cumsum(table.n_thresholds)
-    while work < budget and ends[-1] > 0:
-        tree = now.copy()
-        v = 1 + int(next_random(state) * (m - 1))
-        while v > 1 and tree[v >> 1, COLUMN] < 0:  # only what is used, or just below
-            v >>= 1
-        pick = int(next_random(state) * ends[-1])
-        column = np.searchsorted(ends, pick, side="right")
-        was_leaf = tree[v, COLUMN] < 0
-        tree[v, COLUMN] = column
-        tree[v, INDEX] = pick - ends[column] + table.n_thresholds[column]
-        tilt = next_random(state)
-        if was_leaf or next_random(state) < REGROWN:
-            for child in (2 * v, 2 * v + 1):
-                tree[child, COLUMN] = -1
-            work += grow(table, tree, 2 * v, tilt, correct, counts)
-            work += grow(table, tree, 2 * v + 1, tilt, correct, counts)
-        value, cost, _ = local_search(table, tree, correct, counts, slack, state, UNLIMITED)
+    (correct, counts), (now, best, tree) = marks, (trees[0], trees[1], trees[2])
+    (budget, most, tilt), work = plan, 0
+    if tilt >= 0.0:
+        return grow(table, tree, 1, tilt, correct, counts)
+    while all_thresholds(table) > 0 or values[2] != NONE:
+        given, loss = values[2] >= GIVEN, slack if values[2] == GIVEN else 0.0
+        if values[2] == NONE:
+            if work >= budget:
+                break
+            loss = slack
+            copy_tree(now, tree)
+            work += kick(table, tree, correct, counts, state)
+        left = max(most - work, 1)
+        value, cost, more = local_search(table, tree, correct, counts, loss, state, left)
         work += cost
+        values[2] = (GIVEN_ON if given else KICKED) if more else NONE
+        if more or given:
+            break
         worse = -np.log(1.0 - next_random(state)) * slack
         if value > values[1] + ROUNDING:
             values[1] = value
-            best[:] = tree
+            copy_tree(tree, best)
         if value >= values[0] - worse:
             values[0] = value
-            now[:] = tree
+            copy_tree(tree, now)
         elif next_random(state) < RESTARTED:
             values[0] = values[1]
-            now[:] = best
+            copy_tree(best, now)
+    return work
+
+
+@kernel
+def kick(table, tree, correct, counts, state):
+    """Put a random split at a random node; below a leaf, or often, new sub-trees; the work."""
+    v, work = 1 + int(next_random(state) * (tree.shape[0] // 2 - 1)), 0
+    while v > 1 and tree[v >> 1, COLUMN] < 0:  # only what is used, or just below
+        v >>= 1
+    pick = int(next_random(state) * all_thresholds(table))
+    column, start = column_of(table, pick)
+    was_leaf = tree[v, COLUMN] < 0
+    tree[v, COLUMN], tree[v, INDEX] = column, pick - start
+    tilt = next_random(state)
+    if was_leaf or next_random(state) < REGROWN:
+        for child in (2 * v, 2 * v + 1):
+            tree[child, COLUMN] = -1
+        work += grow(table, tree, 2 * v, tilt, correct, counts)
+        work += grow(table, tree, 2 * v + 1, tilt, correct, counts)
     return work

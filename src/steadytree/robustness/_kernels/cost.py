@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.robustness._kernels.arrays import fill_with, sort_by, sum_of
 
 
 class RobustTable(NamedTuple):
@@ -55,7 +56,7 @@ def box_costs(splits, sides, path_length, table, costs):
     a column the most expensive split counts, which is exact for intervals and sets of categories.
     """
     n_bins = table.left_bins.shape[1]
-    costs[:] = 0.0
+    fill_with(0.0, costs)
     for first in range(path_length):
         feature, repeated = table.feature[splits[first]], False
         for other in range(first):
@@ -75,7 +76,7 @@ def box_costs(splits, sides, path_length, table, costs):
             elif inside:
                 observed = True
         if not (observed or missing):
-            costs[:] = np.inf
+            fill_with(np.inf, costs)
             return False
         add_column(first, feature, splits, sides, path_length, table, observed, costs)
     return True
@@ -84,18 +85,22 @@ def box_costs(splits, sides, path_length, table, costs):
 @kernel
 def add_column(first, feature, splits, sides, path_length, table, observed, costs):
     """Add a column's cost, that of its most expensive split; if not present, only missing fits."""
-    side = table.left_cost if sides[first] == 0 else table.right_cost
-    highest = side[splits[first]]
+    alone, split, left = True, splits[first], sides[first] == 0
     for other in range(first + 1, path_length):
-        if table.feature[splits[other]] == feature:
-            side = table.left_cost if sides[other] == 0 else table.right_cost
-            highest = np.maximum(highest, side[splits[other]])
-    if not observed:
-        highest = np.where(table.missing[feature], highest, np.inf)
-    if table.largest:
-        costs[:] = np.maximum(costs, highest)
-    else:
-        costs += highest
+        alone = alone and table.feature[splits[other]] != feature
+    for row in range(costs.shape[0]):
+        highest = table.left_cost[split, row] if left else table.right_cost[split, row]
+        if not alone:
+            for other in range(first + 1, path_length):
+                if table.feature[splits[other]] != feature:
+                    continue
+                if sides[other] == 0:
+                    highest = max(highest, table.left_cost[splits[other], row])
+                else:
+                    highest = max(highest, table.right_cost[splits[other], row])
+        if not observed and not table.missing[feature, row]:
+            highest = np.inf
+        costs[row] = max(costs[row], highest) if table.largest else costs[row] + highest
 
 
 @kernel
@@ -116,7 +121,8 @@ def robust_loss(costs, weight, limit, shared, integer):
         return lost
     # rows of about the same price are paid at once: only those at which the budget ends are sorted
     scale = N_PRICES / highest if highest > SMALLEST_PRICE else 0.0
-    heavy, spent = np.zeros(N_PRICES + 1), np.zeros(N_PRICES + 1)
+    sums = np.zeros((2, N_PRICES + 1))
+    heavy, spent = sums[0], sums[1]
     for row in range(costs.shape[0]):
         if costs[row] > 0.0 and costs[row] <= highest:
             at = int(costs[row] * scale)
@@ -141,8 +147,10 @@ def lost_in_order(costs, weight, budget, prices):
         if costs[row] > 0.0 and costs[row] <= highest and int(costs[row] * scale) == at:
             rows[n_rows] = row
             n_rows += 1
-    rows, lost = rows[:n_rows], 0.0
-    for row in rows[np.argsort(costs[rows])]:
+    sort_by(costs, rows, n_rows)
+    lost = 0.0
+    for at_row in range(n_rows):
+        row = rows[at_row]
         if costs[row] * weight[row] > left:
             part = left / costs[row]
             return lost + (np.floor(part) if integer else part)
@@ -159,13 +167,12 @@ def tree_costs(encoding, depth, table, costs):
     below are unused. Leaves of a label that no row could have (n_classes) are left out.
     """
     n = costs.shape[0]
-    splits, sides = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)
-    index = np.zeros(depth + 2, dtype=np.int64)
-    size = np.empty(depth + 1, dtype=np.int64)
+    work = np.zeros((4, depth + 2), dtype=np.int64)
+    splits, sides, index, size = work[0], work[1], work[2], work[3]
     for level in range(depth + 1):
         size[level] = (1 << (depth - level)) - 1  # indices of a child's sub-tree
     reach = np.empty(n)
-    costs[:] = np.inf
+    fill_with(np.inf, costs)
     level = 0
     while True:
         if encoding[index[level]] < 0:
@@ -190,7 +197,9 @@ def tree_costs(encoding, depth, table, costs):
 @kernel
 def count_sides(rows, split, table, counts):
     """Fill counts (2, n_classes, n_levels) with weights by side; returns the number on the left."""
-    counts[:] = 0.0
+    for side in range(2):
+        for label in range(counts.shape[1]):
+            fill_with(0.0, counts[side, label])
     n_left = 0
     for index in range(rows.shape[0]):
         row = rows[index]
@@ -204,11 +213,13 @@ def count_sides(rows, split, table, counts):
 def leaf_loss(rows, table):
     """Weight of the rows that are not of the most frequent class."""
     counts = np.zeros(table.n_classes)
-    total = 0.0
+    total, most = 0.0, 0.0
     for index in range(rows.shape[0]):
-        counts[table.label[rows[index]]] += table.weight[rows[index]]
+        label = table.label[rows[index]]
+        counts[label] += table.weight[rows[index]]
         total += table.weight[rows[index]]
-    return total - counts.max()
+        most = max(most, counts[label])
+    return total - most
 
 
 @kernel
@@ -227,14 +238,20 @@ def add_crossing(counts, cross, first, second, losses):
 def lower_bound(counts, cross, penalty, value, bound):
     """Lower bound (n_intervals,) to what a split with any two labels loses; value is scratch."""
     n_classes = counts.shape[1]
-    highest, all_rows = bound.max(), counts.sum()
+    highest, all_rows = bound[0], 0.0
+    for interval in range(bound.shape[0]):
+        highest = max(highest, bound[interval])
+    for side in range(2):
+        for label in range(n_classes):
+            for level in range(counts.shape[2]):
+                all_rows += counts[side, label, level]
     for first in range(n_classes):
         for second in range(n_classes):
-            correct = counts[0, first].sum() + counts[1, second].sum()
+            correct = sum_of(counts[0, first]) + sum_of(counts[1, second])
             wrong = penalty + all_rows - correct
             if first == second or wrong >= highest:
                 continue
-            value[:] = wrong
+            fill_with(wrong, value)
             add_crossing(counts, cross, first, second, value)
             for interval in range(value.shape[0]):
                 bound[interval] = min(bound[interval], value[interval])
@@ -243,11 +260,11 @@ def lower_bound(counts, cross, penalty, value, bound):
 @kernel
 def stump_bound(rows, table, intervals, penalty, bound):
     """Fill bound (n_intervals,) with the least loss of a leaf or one split on the given rows."""
-    bound[:] = leaf_loss(rows, table)
+    fill_with(leaf_loss(rows, table), bound)
     if bound[0] == 0.0:
         return
     counts = np.empty((2, table.n_classes, intervals.cross.shape[1]))
-    value = np.empty_like(bound)
+    value = np.empty(bound.shape[0])
     for split in range(table.feature.shape[0]):
         n_left = count_sides(rows, split, table, counts)
         if n_left > 0 and n_left < rows.shape[0]:  # else no better than a leaf
@@ -257,8 +274,18 @@ def stump_bound(rows, table, intervals, penalty, bound):
 @kernel
 def split_rows(rows, split, table):
     """The rows on the left of a split, and those on its right."""
-    on_left = table.on_left[split][rows]
-    return rows[on_left], rows[~on_left]
+    found, n_left = np.empty(rows.shape[0], np.int64), 0
+    for index in range(rows.shape[0]):
+        n_left += table.on_left[split, rows[index]]
+    left, right = 0, n_left
+    for index in range(rows.shape[0]):
+        if table.on_left[split, rows[index]]:
+            found[left] = rows[index]
+            left += 1
+        else:
+            found[right] = rows[index]
+            right += 1
+    return found[:n_left], found[n_left:]
 
 
 @kernel
@@ -275,16 +302,20 @@ def one_side_only(below, beyond, left_leaf, right_leaf):
 def two_level_bound(rows, table, intervals, charge, bound):
     """Fill bound (n_intervals,) by a lower bound of two levels; charge: penalty, most splits."""
     penalty, most_splits = charge
-    bound[:] = leaf_loss(rows, table)
+    fill_with(leaf_loss(rows, table), bound)
     if bound[0] == 0.0:
         return
-    below, beyond = np.empty_like(bound), np.empty_like(bound)
+    sides = np.empty((2, bound.shape[0]))
+    below, beyond = sides[0], sides[1]
     for split in range(table.feature.shape[0]):
         left, right = split_rows(rows, split, table)
         if left.shape[0] == 0 or right.shape[0] == 0:
             continue
         stump_bound(left, table, intervals, penalty, below)
-        if (bound - below).max() <= penalty:
+        most = -np.inf
+        for interval in range(bound.shape[0]):
+            most = max(most, bound[interval] - below[interval])
+        if most <= penalty:
             continue
         stump_bound(right, table, intervals, penalty, beyond)
         if most_splits == 2:

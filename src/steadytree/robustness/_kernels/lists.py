@@ -3,6 +3,8 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.models._kernels import copy_into
+from steadytree.robustness._kernels.arrays import fill_with, sum_of
 from steadytree.robustness._kernels.cost import (
     add_crossing,
     box_costs,
@@ -48,12 +50,16 @@ def stump_options(rows, allowed, table, intervals, penalty, encodings, losses):
     # rows are the region's own; allowed (n_candidates,) the splits. Returns their number.
     n_classes = table.n_classes
     counts = np.empty((2, n_classes, intervals.cross.shape[1]))
-    weights = np.bincount(table.label[rows], table.weight[rows], n_classes)
-    total, n_options = weights.sum(), n_classes
+    weights = np.zeros(n_classes)
+    for index in range(rows.shape[0]):
+        weights[table.label[rows[index]]] += table.weight[rows[index]]
+    total, n_options = sum_of(weights), n_classes
     for label in range(n_classes):
         encodings[label, 0], encodings[label, 1], encodings[label, 2] = -1 - label, 0, 0
-        losses[label] = total - weights[label]
-    for split in np.flatnonzero(allowed):
+        fill_with(total - weights[label], losses[label])
+    for split in range(allowed.shape[0]):
+        if not allowed[split]:
+            continue
         count_sides(rows, split, table, counts)
         for first in range(n_classes):
             for second in range(n_classes):
@@ -61,8 +67,8 @@ def stump_options(rows, allowed, table, intervals, penalty, encodings, losses):
                     continue
                 encodings[n_options, 0] = split
                 encodings[n_options, 1], encodings[n_options, 2] = -1 - first, -1 - second
-                correct = counts[0, first].sum() + counts[1, second].sum()
-                losses[n_options] = penalty + total - correct
+                correct = sum_of(counts[0, first]) + sum_of(counts[1, second])
+                fill_with(penalty + total - correct, losses[n_options])
                 add_crossing(counts, intervals.cross[split], first, second, losses[n_options])
                 n_options += 1
     return n_options
@@ -83,24 +89,25 @@ def keep_promising(losses, kept, n_kept, rest, target):
 
 
 @kernel
-def least_losses(losses, kept):
-    """Least loss (n_intervals,) among the kept ones, interval by interval."""
-    least = np.full(losses.shape[1], np.inf)
-    for index in range(kept.shape[0]):
-        for interval in range(least.shape[0]):
-            least[interval] = min(least[interval], losses[kept[index], interval])
-    return least
+def least_losses(losses, kept, n_kept, rest, room):
+    """Fill room (n_intervals,) with rest and the least loss of those of kept[:n_kept]."""
+    for interval in range(rest.shape[0]):
+        least = np.inf
+        for index in range(n_kept):
+            least = min(least, losses[kept[index], interval])
+        room[interval] = rest[interval] + least
 
 
 @kernel
 def narrow_pair(left_losses, kept_left, right_losses, kept_right, rest, target):
     """Keep on each side what could go with the best of the other; returns both numbers."""
     n_left, n_right = kept_left.shape[0], kept_right.shape[0]
+    room = np.empty(rest.shape[0])
     while n_left > 0 and n_right > 0:
         before = n_left + n_right
-        room = rest + least_losses(right_losses, kept_right[:n_right])
+        least_losses(right_losses, kept_right, n_right, rest, room)
         n_left = keep_promising(left_losses, kept_left, n_left, room, target)
-        room = rest + least_losses(left_losses, kept_left[:n_left])
+        least_losses(left_losses, kept_left, n_left, rest, room)
         n_right = keep_promising(right_losses, kept_right, n_right, room, target)
         if n_left + n_right == before:
             return n_left, n_right
@@ -111,7 +118,8 @@ def narrow_pair(left_losses, kept_left, right_losses, kept_right, rest, target):
 def stump_costs(encodings, kept, splits, sides, path_length, table, costs):
     """Fill costs (n_kept, n) with each row's cost of a wrong answer in each of the kept options."""
     n = table.label.shape[0]
-    reach, left, right = np.empty(n), np.empty(n), np.empty(n)
+    ways = np.empty((3, n))
+    reach, left, right = ways[0], ways[1], ways[2]
     box_costs(splits, sides, path_length, table, reach)
     last = -1
     for index in range(kept.shape[0]):
@@ -138,7 +146,8 @@ def stump_costs(encodings, kept, splits, sides, path_length, table, costs):
 @kernel
 def region_losses(costs, region, weight, intervals, losses):
     """Fill losses (n_regions, n_intervals) with the summed losses of each region's rows."""
-    losses[:] = 0.0
+    for at in range(losses.shape[0]):
+        fill_with(0.0, losses[at])
     n_intervals = losses.shape[1]
     for row in range(costs.shape[0]):
         cost, heavy, at = costs[row], weight[row], region[row]
@@ -170,18 +179,28 @@ def add_leaves(splits, sides, path_length, outside, table, intervals, target, fo
     encodings, costs, losses, split_counts = found
     region, bounds = outside
     n, n_found = costs.shape[1], 0
-    reach, cost, loss = np.empty(n), np.empty(n), np.empty_like(bounds)
+    reach, cost, loss = np.empty(n), np.empty(n), np.empty(bounds.shape)
     box_costs(splits, sides, path_length, table, reach)
     for label in range(table.n_classes):
         for row in range(n):
             cost[row] = reach[row] if table.label[row] != label else np.inf
         region_losses(cost, region, table.weight, intervals, loss)
         if beats(loss, bounds, intervals.offset, 0.0, target):
-            encodings[n_found] = 0
-            encodings[n_found, 0] = -1 - label
-            costs[n_found], losses[n_found], split_counts[n_found] = cost, loss[0], 0
+            fill_with(0, encodings[n_found])
+            encodings[n_found, 0], split_counts[n_found] = -1 - label, 0
+            copy_into(cost, costs[n_found])
+            copy_into(loss[0], losses[n_found])
             n_found += 1
     return n_found
+
+
+@kernel
+def are_equal(one, other):
+    """Whether two encodings (n,) are the same."""
+    equal = True
+    for k in range(one.shape[0]):
+        equal &= one[k] == other[k]
+    return equal
 
 
 @kernel
@@ -202,12 +221,12 @@ def join_pairs(
     encodings, costs, losses, split_counts = found
     region, bounds = outside
     n, size = costs.shape[1], left_encodings.shape[1]
-    cost, loss = np.empty(n), np.empty_like(bounds)
+    cost, loss = np.empty(n), np.empty(bounds.shape)
     for index in range(pairs.shape[0]):
         a, b = pairs[index, 0], pairs[index, 1]
         n_splits = left_splits[a] + right_splits[b] + 1
         # a split between equal sub-trees is useless
-        if n_splits > most_splits or np.array_equal(left_encodings[a], right_encodings[b]):
+        if n_splits > most_splits or are_equal(left_encodings[a], right_encodings[b]):
             continue
         for row in range(n):
             cost[row] = min(left_costs[a, row], right_costs[b, row])
@@ -217,9 +236,12 @@ def join_pairs(
         if n_found >= encodings.shape[0]:
             return n_found, index
         encodings[n_found, 0] = split
-        encodings[n_found, 1 : 1 + size] = left_encodings[a]
-        encodings[n_found, 1 + size :] = right_encodings[b]
-        costs[n_found], losses[n_found] = cost, loss[0] + penalty * n_splits
+        for index_below in range(size):
+            encodings[n_found, 1 + index_below] = left_encodings[a, index_below]
+            encodings[n_found, 1 + size + index_below] = right_encodings[b, index_below]
+        copy_into(cost, costs[n_found])
+        for interval in range(loss.shape[1]):
+            losses[n_found, interval] = loss[0, interval] + penalty * n_splits
         split_counts[n_found] = n_splits
         n_found += 1
     return n_found, pairs.shape[0]
@@ -230,14 +252,25 @@ def kept_options(path, split, side, kept, room, table, intervals):
     """The kept options of a side as (encodings, costs, losses, split_counts), none dominated."""
     (splits, sides), (encodings, losses) = path, room
     splits[sides[-1]], sides[sides[-1]] = split, side
-    costs = np.empty((kept.shape[0], table.label.shape[0]))
-    stump_costs(encodings, kept, splits, sides, sides[-1] + 1, table, costs)
-    order = strongest_first(costs, intervals.limit)
-    costs, kept = costs[order], kept[order]
-    split_counts = (encodings[kept, 0] >= 0).astype(np.int64)
+    size, n = kept.shape[0], table.label.shape[0]
+    given, costs, split_counts = np.empty((size, n)), np.empty((size, n)), np.empty(size, np.int64)
+    stump_costs(encodings, kept, splits, sides, sides[-1] + 1, table, given)
+    order = strongest_first(given, intervals.limit)
+    for item in range(size):
+        copy_into(given[order[item]], costs[item])
+        split_counts[item] = encodings[kept[order[item]], 0] >= 0
     flags = undominated(costs, split_counts, intervals.limit, intervals.shared, WINDOW)
-    kept = kept[flags]
-    return encodings[kept], costs[flags], losses[kept], split_counts[flags]
+    chosen, lost = np.empty((size, 3), np.int32), np.empty((size, losses.shape[1]))
+    n_left = 0
+    for item in range(size):
+        if not flags[item]:
+            continue
+        copy_into(encodings[kept[order[item]]], chosen[n_left])
+        copy_into(costs[item], costs[n_left])
+        copy_into(losses[kept[order[item]]], lost[n_left])
+        split_counts[n_left] = split_counts[item]
+        n_left += 1
+    return chosen[:n_left], costs[:n_left], lost[:n_left], split_counts[:n_left]
 
 
 @kernel
@@ -245,15 +278,20 @@ def is_open(left, right, table, intervals, charge, rest, target):
     """Whether some leaves or splits left and right of a split may stay below the target."""
     # left and right are the rows of its sides, rest (n_intervals,) what is lost anyway.
     penalty, most_splits = charge
-    below, beyond = np.empty_like(rest), np.empty_like(rest)
+    losses = np.empty((2, rest.shape[0]))
+    below, beyond = losses[0], losses[1]
     left_leaf, right_leaf = leaf_loss(left, table), leaf_loss(right, table)
-    below[:], beyond[:] = left_leaf, right_leaf
+    fill_with(left_leaf, below)
+    fill_with(right_leaf, beyond)
     if most_splits > 1:
         stump_bound(left, table, intervals, penalty, below)
         stump_bound(right, table, intervals, penalty, beyond)
     if most_splits == 2:
         one_side_only(below, beyond, left_leaf, right_leaf)
-    return (rest + below + beyond).min() < target
+    for interval in range(rest.shape[0]):
+        if rest[interval] + below[interval] + beyond[interval] < target:
+            return True
+    return False
 
 
 @kernel
@@ -261,8 +299,8 @@ def room_for_options(table, n_intervals):
     """Empty encodings and losses for every leaf and split of one side, twice: left and right."""
     n_classes = table.n_classes
     most = table.feature.shape[0] * n_classes * (n_classes - 1) + n_classes
-    left = np.empty((most, 3), np.int32), np.empty((most, n_intervals))
-    return left, (np.empty_like(left[0]), np.empty_like(left[1]))
+    encodings, losses = np.empty((2, most, 3), np.int32), np.empty((2, most, n_intervals))
+    return (encodings[0], losses[0]), (encodings[1], losses[1])
 
 
 @kernel
@@ -302,12 +340,20 @@ def two_level_list(path, rows, outside, table, intervals, charge, target, found)
     (splits, sides), (penalty, most_splits), bounds = path, charge, outside[1]
     path_length = sides[-1]
     room = room_for_options(table, intervals.offset.shape[0])
-    rest = intervals.offset + penalty + bounds[1:].sum(axis=0)
+    rest = np.empty(intervals.offset.shape[0])
+    for interval in range(rest.shape[0]):
+        others = 0.0
+        for region in range(1, bounds.shape[0]):
+            others += bounds[region, interval]
+        rest[interval] = intervals.offset[interval] + penalty + others
     around = region_weights(outside[0], table.weight, bounds.shape[0]), bounds
     n_found = add_leaves(splits, sides, path_length, outside, table, intervals, target, found)
     if most_splits == 0:
         return n_found
-    for split in np.flatnonzero(open_splits(splits, sides, path_length, table)):
+    open_ = open_splits(splits, sides, path_length, table)
+    for split in range(open_.shape[0]):
+        if not open_[split]:
+            continue
         own = split_rows(rows, split, table)
         if not is_open(own[0], own[1], table, intervals, charge, rest, target):
             continue

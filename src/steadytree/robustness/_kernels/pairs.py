@@ -3,6 +3,7 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.robustness._kernels.arrays import sort_by
 from steadytree.robustness._kernels.cost import robust_loss
 
 
@@ -66,11 +67,13 @@ def undominated(costs, split_counts, limit, shared, window):
 @kernel
 def strongest_first(costs, limit):
     """Order of sub-trees by the summed costs of their rows, capped at 2 limit; highest first."""
-    strength = np.zeros(costs.shape[0])
+    strength, order = np.zeros(costs.shape[0]), np.empty(costs.shape[0], np.int64)
     for item in range(costs.shape[0]):
+        order[item] = item
         for row in range(costs.shape[1]):
             strength[item] -= min(costs[item, row], 2.0 * limit)
-    return np.argsort(strength, kind="mergesort")
+    sort_by(strength, order, costs.shape[0])
+    return order
 
 
 GROUP = 32

@@ -43,10 +43,17 @@ def exact_two_levels(path, table, intervals, penalty, bound):
     """
     splits, sides = path
     room = room_for_options(table, bound.shape[0])
-    rows = np.arange(table.label.shape[0])
-    weights = table.weight.reshape((1, -1))
-    for split in np.flatnonzero(open_splits(splits, sides, sides[-1], table)):
-        own, rest = split_rows(rows, split, table), penalty - bound
+    rows, rest = np.empty(table.label.shape[0], np.int64), np.empty(bound.shape[0])
+    weights = np.empty((1, rows.shape[0]))
+    for row in range(rows.shape[0]):
+        rows[row], weights[0, row] = row, table.weight[row]
+    open_ = open_splits(splits, sides, sides[-1], table)
+    for split in range(open_.shape[0]):
+        if not open_[split]:
+            continue
+        for interval in range(bound.shape[0]):
+            rest[interval] = penalty - bound[interval]
+        own = split_rows(rows, split, table)
         if not is_open(own[0], own[1], table, intervals, (penalty, 3), rest, 0.0):
             continue
         left, right = options_of_sides(path, split, own, table, intervals, penalty, rest, 0.0, room)
@@ -81,7 +88,8 @@ def count_splits(encoding, depth):
 def node_indices(depth):
     """Index in the encoding, and height, of every inner node of a full tree; parents first."""
     n_inner = (1 << depth) - 1
-    index, height = np.empty(n_inner, dtype=np.int64), np.empty(n_inner, dtype=np.int64)
+    found = np.empty((2, n_inner), dtype=np.int64)
+    index, height = found[0], found[1]
     n_found = 0
     waiting = np.empty((n_inner + 1, 2), dtype=np.int64)
     waiting[0, 0], waiting[0, 1] = 0, depth
@@ -117,8 +125,9 @@ def best_stump(encoding, at, depth, table, spending, best):
     n, n_classes = table.label.shape[0], table.n_classes
     limit, penalty, shared, integer = spending
     kept, winner = encoding[at], (encoding[at], encoding[at + 1], encoding[at + 2])
-    base, cost, left, right = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    splits, sides = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)
+    ways, path = np.empty((4, n)), np.empty((2, depth + 1), dtype=np.int64)
+    base, cost, left, right = ways[0], ways[1], ways[2], ways[3]
+    splits, sides = path[0], path[1]
     encoding[at] = -1 - n_classes
     tree_costs(encoding, depth, table, base)
     extra = penalty * (count_splits(encoding, depth) + 1)

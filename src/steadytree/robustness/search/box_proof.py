@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels import box_bounds, box_splits, boxes
+from steadytree.robustness._kernels import box_bounds, box_roots, box_splits, boxes
 from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
 from steadytree.robustness._kernels.box_splits import ROUNDING, BoxTable
 from steadytree.robustness._kernels.boxes import LABEL
@@ -28,7 +28,7 @@ def first_bounds(
     `bound` holds for all trees, `most` for all that have one level less: over all rows, hence over
     any of them.
     """
-    sides = np.minimum(box_bounds.side_weights(table, weight), most)
+    sides = np.minimum(box_roots.side_weights(table, weight), most)
     return np.minimum(bound, sides.sum(axis=0) - table.penalty), sides
 
 
@@ -36,10 +36,15 @@ class BoxProof:
     """Bounds of trees by their root; `begin_step` is called before every piece of work."""
 
     def __init__(
-        self, problem: BoxProblem, depth: int, bound: float, begin_step: Callable[[str], None]
+        self,
+        problem: BoxProblem,
+        depth: int,
+        bound: float,
+        begin_step: Callable[[str], None],
+        work: int = STEP_WORK,
     ) -> None:
         self.problem, self.table, self.depth = problem, problem.table, depth
-        self.begin_step = begin_step
+        self.begin_step, self.work = begin_step, work
         self.ends = np.cumsum(self.table.n_thresholds)
         self.visits = np.zeros(problem.n_splits, np.int64)
         room = (FIRST_ROOM if depth == 3 else DEEP_ROOM) * bound
@@ -58,7 +63,7 @@ class BoxProof:
         """One more root, where that can lower the bound towards `value`; False where not."""
         if self.bound <= max(value, self.settled) + ROUNDING:
             return False
-        pick = int(box_bounds.widest_top(self.near))
+        pick = int(box_roots.widest_top(self.near))
         before, visit = float(self.near[pick]), int(self.visits[pick])
         room = max(ROOM * (before - value), 2.0 * ROUNDING) * 0.5**visit
         roots = self.near, self.sides, self.table.weight
@@ -100,21 +105,23 @@ class BoxProof:
         column = int(np.searchsorted(self.ends, pick, side="right"))
         start = int(self.ends[column]) - int(self.table.n_thresholds[column])
         index, span = pick - start, slice(start, int(self.ends[column]))
-        left, right = box_bounds.sides_of(self.table, column, index)
+        left = self.table.right_below[column] <= index
+        right = self.table.left_from[column] > index
         own, best, halves = np.empty((2, len(weight))), np.inf, share is None
         share = np.full(len(weight), 0.5) if share is None else share
         for turn in range(rounds):
-            box_bounds.shared_weights(weight, left, right, share, own)
+            own[0] = weight * np.where(right, share, 1.0) * left
+            own[1] = weight * np.where(left, 1.0 - share, 1.0) * right
             (first, kept_left), (second, kept_right) = (
                 self._least_upper(side, depth - 1, room, 1 + rounds // 2) for side in own
             )
             if turn == 0 and halves:
                 at = self.table, weight, column, index
-                box_bounds.spread_sides(*at, (first, second), sides[:, span], near[span])
+                box_roots.spread_sides(*at, (first, second), sides[:, span], near[span])
             best = min(best, first + second - self.table.penalty)
             moved = STEP * SHRINK**turn * (kept_left * 1.0 - kept_right) * (left & right)
             share = np.clip(share - moved, 0.0, 1.0)
-        box_bounds.spread_bound(self.table, weight, column, index, best, near[span])
+        box_roots.spread_bound(self.table, weight, column, index, best, near[span])
         near[pick] = min(near[pick], best)
         return best, share
 
@@ -139,10 +146,10 @@ class BoxProof:
             levels[1] = stump
             near, sides = first_bounds(table, table.weight, stump, total)
             given = table, table.weight, near, sides, levels, room, min(rounds, EXACT_ROUNDS - 1)
-            work, resume = STEP_WORK, np.zeros(2, np.int64)
-            while work >= STEP_WORK:
+            work, resume = self.work, np.zeros(2, np.int64)
+            while work >= self.work:
                 self.begin_step("two levels of a side")
-                work = box_bounds.two_levels(*given, 0.0, STEP_WORK, resume, tree)
+                work = box_bounds.two_levels(*given, 0.0, self.work, resume, tree)
             marks = np.zeros((2, len(tree), len(rows)), bool)
             boxes.mark_rows(table, tree, marks[0], marks[1])
             kept[rows] = marks[0, 1]
@@ -150,7 +157,7 @@ class BoxProof:
             most = self._least_upper(weight, depth - 1, room / 2, 1)[0]
             near, sides = first_bounds(self.table, weight, most, total)
             while near.max() > max(levels[0], levels[1]) + room + ROUNDING:
-                pick = int(box_bounds.widest_top(near))
+                pick = int(box_roots.widest_top(near))
                 bound, _ = self._settle(pick, (near, sides, weight), depth, room / 2, rounds)
                 levels[1] = max(levels[1], bound)
         return max(float(stump), float(near.max())), kept

@@ -16,10 +16,11 @@ from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof, first_bounds
 from steadytree.robustness.search.boxes import BoxProblem, Nodes, empty_tree, rows_of
 from steadytree.robustness.search.branch_and_bound import Progress, Stop
-from steadytree.robustness.search.problem import Outcome
+from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Split
 
 SEARCH_WORK = 400_000_000  # of the local search, where another search does not follow
 FEW_WORK = 2_000_000
+WORK_A_SECOND, LEAST_WORK = 4_000_000, 100_000  # of a step, for each second of the limit
 SHORTENING_WORK = 400_000_000  # of the search for an equal tree of two splits
 TILTS = (0.0, 0.5, 1.0)  # exponents by which greedy trees even out the classes
 UNFINISHED = "bound limit"  # nothing lowers the bound further
@@ -42,6 +43,8 @@ class BoxSearch:
         self.m, n = 2**depth, len(self.table.label)
         marks = np.zeros((2, 2 * self.m, n), bool)
         self.correct, self.counts = marks[0], marks[1]
+        # of one step: no more than a hundredth or so of the time, however little there is
+        self.work = int(min(STEP_WORK, max(LEAST_WORK, WORK_A_SECOND * self.limit.seconds)))
         self.slack = 0.5 * (problem.unit or problem.total / max(n, 1))
         self.label = int(np.bincount(self.table.label, self.table.weight).argmax())
         self.nodes, self.value, self.n_splits = empty_tree(depth, self.label), -np.inf, 0
@@ -53,6 +56,8 @@ class BoxSearch:
         reason = UNFINISHED
         try:
             self.begin(start)
+            with self.limit.rehearsed():
+                self._encoded()
             if self.depth == 1 or self.table.n_classes < 2:
                 self.bound = self.value
             else:
@@ -63,11 +68,10 @@ class BoxSearch:
             reason = "interrupted"
         self.bound = max(self.bound, self.value)
         proven = self.bound <= self.value + ROUNDING
-        self.nodes = self.centred(self.nodes)
         counted = self.problem.unit > 0 and (self.n_splits < 3 or self.shortest)
         shortest = proven and (counted or self.n_splits == 0)
         total = self.problem.total
-        self.space, self.splits, encoding = self.problem.encode(self.nodes)
+        self.space, self.splits, encoding = self._encoded()
         losses = total - self.value, total - self.bound
         return Outcome(encoding, *losses, proven, "proven" if proven else reason, shortest)
 
@@ -80,9 +84,9 @@ class BoxSearch:
         if start is not None:
             self._descend(start.copy())
         for tilt in TILTS:
-            nodes = empty_tree(self.depth, self.label)
-            boxes.grow(self.table, nodes, 1, tilt, self.correct, self.counts)
-            self._descend(nodes)
+            trees = np.array([empty_tree(self.depth, self.label)] * 3)
+            self._run(trees, np.zeros(3), (0, 0, tilt))
+            self._descend(trees[2])
 
     def _search(self, prove: bool) -> None:
         self._begin_step("conflicts")
@@ -96,27 +100,29 @@ class BoxSearch:
 
     def _descend(self, nodes: Nodes) -> None:
         self._offer(nodes)  # it is there whatever the limit
-        given, slack, more = (self.table, nodes, self.correct, self.counts), self.slack, True
-        while more:
+        trees, values = np.array([nodes] * 3), np.array([0.0, 0.0, boxes.GIVEN])
+        while values[2] != boxes.NONE:
             self._begin_step("descent")
-            _, _, more = boxes.local_search(*given, slack, self.state, STEP_WORK)
-            self._offer(nodes)
-            slack = 0.0
+            self._run(trees, values, (0, self.work, -1.0))
+            self._offer(trees[2])
+
+    def _run(self, trees: Nodes, values: Floats, plan: tuple[int, int, float]) -> int:
+        marks = self.correct, self.counts
+        given = self.table, trees, values, marks, self.slack, self.state, plan
+        return int(boxes.search_trees(*given))
 
     def kick(self, budget: float) -> None:
         """Local search from kicked trees, and better sub-trees of two levels in between."""
-        now, best = self.nodes.copy(), self.nodes.copy()
-        values, marks, turn = np.full(2, self.value), (self.correct, self.counts), 0
-        while budget > 0 and self.value < self.bound - ROUNDING:
+        trees, values = np.array([self.nodes] * 3), np.array([self.value, self.value, boxes.NONE])
+        turn = 0
+        while (budget > 0 or values[2] != boxes.NONE) and self.value < self.bound - ROUNDING:
             self._begin_step("kicks")
-            work = min(budget, STEP_WORK)
-            budget -= boxes.search_trees(
-                self.table, now, best, values, marks, self.slack, self.state, work
-            )
-            self._offer(best)
+            work = int(min(budget, self.work))  # kicks; a tree under way may take as much again
+            budget -= self._run(trees, values, (work, 2 * self.work, -1.0))
+            self._offer(trees[1])
             if self.depth > 2:
                 budget -= self._replace_two(turn)
-            best[:], values[1], turn = self.nodes, self.value, turn + 1
+            trees[1], values[1], turn = self.nodes, self.value, turn + 1
 
     def _replace_two(self, turn: int) -> float:
         """Look for a better sub-tree of two levels at one node; returns the work."""
@@ -133,7 +139,7 @@ class BoxSearch:
         stump = float(box_splits.one_level(table, table.weight, 0)[0])
         near, sides = first_bounds(table, table.weight, stump, float(table.weight.sum()))
         given = table, table.weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
-        work = box_bounds.two_levels(*given, STEP_WORK, np.zeros(2, np.int64), small)
+        work = box_bounds.two_levels(*given, self.work, np.zeros(2, np.int64), small)
         if levels[0] > known + ROUNDING:
             tree = self.nodes.copy()
             tree[v], tree[2 * v : 2 * v + 2], tree[4 * v : 4 * v + 4] = (
@@ -153,7 +159,7 @@ class BoxSearch:
         resume = np.zeros(2, np.int64)
         while near.max(initial=-np.inf) > levels[0] + ROUNDING:
             self._begin_step("two levels")
-            box_bounds.two_levels(*given, STEP_WORK, resume, small)
+            box_bounds.two_levels(*given, self.work, resume, small)
             if levels[0] > self.value + ROUNDING:
                 self._offer(small)
             self._lower(float(max(levels[0], near.max())))
@@ -167,7 +173,7 @@ class BoxSearch:
         while root < self.problem.n_splits and left > 0:
             self._begin_step("two splits")
             root, found, work = box_bounds.two_splits(
-                self.table, self.value, root, STEP_WORK // 4, small
+                self.table, self.value, root, self.work // 4, small
             )
             left -= work
             if found:
@@ -177,10 +183,14 @@ class BoxSearch:
 
     def _prove_deep(self) -> None:
         """Lower the bound root by root, until it is reached or nothing lowers it."""
-        proof = BoxProof(self.problem, self.depth, self.bound, self._begin_step)
+        known = self.depth, self.bound, self._begin_step, self.work
+        proof = BoxProof(self.problem, *known)
         while proof.lower(self.value):
             self._lower(proof.bound)
         self._lower(max(self.value, proof.bound))
+
+    def _encoded(self) -> tuple[FeatureSpace, tuple[Split, ...], Encoding]:
+        return self.problem.encode(self.centred(self.nodes))
 
     def centred(self, nodes: Nodes) -> Nodes:
         """The same tree with thresholds midway between the rows that matter to them."""
@@ -236,8 +246,8 @@ class BoxSearch:
 
 
 @cache
-def load_box_loops() -> None:
-    """Compile or load all kernels of a search, before its time limit starts."""
+def load_box_loops(depth: int, prove: bool = True) -> None:
+    """Compile or load the kernels of a search, before its time limit starts."""
     random = np.random.default_rng(0)
     values, labels = random.normal(size=(24, 2)), random.integers(0, 2, 24)
     thresholds = np.linspace(-1.0, 1.0, 5)
@@ -245,5 +255,12 @@ def load_box_loops() -> None:
     space = FeatureSpace(tuple(columns))
     moves = Perturbation(radius=0.1).moves(space)
     problem = BoxProblem.of(space, moves, (values, labels, np.ones(24)), 1.0, 0.0)
-    for depth in (2, 3):
-        BoxSearch(problem, depth, Limit(steps=8)).run()
+    few, small = BoxSearch(problem, min(depth, 3)), empty_tree(2)
+    few.begin()
+    problem.most_kept()
+    few.kick(1)
+    if depth == 2:
+        few._prove_two()
+        box_bounds.two_splits(problem.table, few.value, 0, few.work // 4, small)
+    elif depth > 2 and prove:  # one root will do
+        BoxProof(problem, 3, problem.total, few._begin_step).lower(-np.inf)

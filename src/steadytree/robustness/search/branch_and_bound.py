@@ -138,11 +138,15 @@ class Search:
     def _sharpen(self) -> bool:
         """Turn to better bounds; False where they are in use, or there are none."""
         # at depth 3 two levels are priced exactly first: that is inexpensive there
-        if can_share(self.bounds) and not self.sharing and (self.depth > 3 or self.bounds.exact):
+        share = can_share(self.bounds) and not self.sharing
+        share = share and (self.depth > 3 or self.bounds.exact)
+        if not share and (self.bounds.exact or self.depth < 3):
+            return False
+        with self.limit.paused():
+            load_loops(self.depth, sharp=True)
+        if share:
             self.sharing = True
             return True
-        if self.bounds.exact or self.depth < 3:
-            return False
         self.bounds.sharpen()
         self._raise_bound(self.bounds.of_all())
         return True
@@ -375,16 +379,12 @@ class Search:
 N_ROWS, N_COLUMNS, HIGHEST = 24, 3, 2
 
 
-def load_loops(depth: int) -> None:
-    """Compile or load all kernels of a search of that depth, before its time limit starts."""
-    _search_few_rows(2, sharp=False)
-    if depth > 2:
-        _search_few_rows(4, sharp=False)
-        _search_few_rows(4, sharp=True)
-
-
 @cache
-def _search_few_rows(depth: int, sharp: bool) -> None:
+def load_loops(depth: int, sharp: bool = False) -> None:
+    """Compile or load the kernels of a search of that depth, while its time limit is paused.
+
+    Those of the better bounds, which few searches turn to, only if asked for.
+    """
     random = np.random.default_rng(0)
     columns = [Column(f"x{j}", "integer", 0.0, float(HIGHEST)) for j in range(N_COLUMNS)]
     thresholds = np.arange(HIGHEST, dtype=float)
@@ -393,7 +393,7 @@ def _search_few_rows(depth: int, sharp: bool) -> None:
     labels = random.integers(0, 2, N_ROWS).astype(np.int64)
     moves = Perturbation(step_cost=1.0, budget=2.0, scope="total").moves(space)
     problem = Problem.of(space, moves, values, labels, np.ones(N_ROWS), (2.0, True, 0.0))
-    few = Search(problem, depth)
+    few = Search(problem, min(depth, 4))
     if sharp:  # from the start, where other searches turn to it only if a proof is hard
         few.bounds.sharpen()
         few.sharing = True
