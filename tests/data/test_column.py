@@ -52,4 +52,4 @@ def test_threads_summarise_as_one_does(monkeypatch):
 )
 def test_too_many_categories_are_refused_with_what_to_do(texts, advice):
     with pytest.raises(ValueError, match=f"more than the 1,000 a readable .* on: .*{advice}"):
-        FeatureSpace.of(pd.DataFrame({"a": texts}))
+        FeatureSpace.observe(pd.DataFrame({"a": texts}))

@@ -23,7 +23,7 @@ def problem(seed):
 
 
 def empty_scorecard(n_classes):
-    space = FeatureSpace.of(np.arange(6.0).reshape(3, 2))
+    space = FeatureSpace.observe(np.arange(6.0).reshape(3, 2))
     points = np.zeros((0, n_classes), np.int64)
     return Scorecard(space, np.arange(n_classes), [], points, np.zeros(n_classes, np.int64))
 
