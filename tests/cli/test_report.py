@@ -94,6 +94,16 @@ def test_wrong_comparisons_are_refused(run, frame, tmp_path, arguments, message)
     assert names_in(tmp_path) == ["data.csv"]
 
 
+def test_the_event_can_be_named(run, frame):
+    asked = ("data.csv", "--target", "outcome", "--quick", "--learners", "none", "--json")
+    labels = sorted(set(frame["outcome"].astype(str)))
+    for label in labels:
+        code, out, _ = run("report", *asked, "--positive", label)
+        assert code == 0
+        assert json.loads(out)["validation"]["label"] == label
+    refused(run("report", *asked, "--positive", "maybe"), "positive must be one of the classes")
+
+
 def test_full_report_of_a_file(run, frame, tmp_path):
     (tmp_path / "noise.toml").write_text("[radius]\nage = 1.0\n", "utf-8")
     asked = ("--target", "outcome", "--by", "sex", "--noise", "noise.toml", "--learner", "stable")

@@ -1,12 +1,14 @@
 """Figures of columns: ranges, missing and infinite values, whole numbers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config
 
 from steadytree._base import parallel
 from steadytree.data import column
 from steadytree.data.column import summarise_columns
+from steadytree.data.feature_space import FeatureSpace
 from tests.data import reference
 
 
@@ -38,3 +40,16 @@ def test_threads_summarise_as_one_does(monkeypatch):
         together = summarise_columns(X)
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("texts", "advice"),
+    [
+        ([f"{k / 8}" for k in range(1_100)] + ["-"], "numbers but for texts such as '-', so mark"),
+        (pd.date_range("2020-01-01", periods=1_100).astype(str), "they are dates, so turn them"),
+        ([f"C{k}" for k in range(1_100)], "group them, or drop the column"),
+    ],
+)
+def test_too_many_categories_are_refused_with_what_to_do(texts, advice):
+    with pytest.raises(ValueError, match=f"more than the 1,000 a readable .* on: .*{advice}"):
+        FeatureSpace.observe(pd.DataFrame({"a": texts}))

@@ -33,8 +33,8 @@ def test_what_excel_writes_is_read(tmp_path):
 
 
 def test_missing_values_are_known_by_their_marks(tmp_path):
-    table = read_text(tmp_path, "a,b\n1,x\n,NA\nNaN,\n?,null\n")
-    assert columns_of(table) == {"a": [1, None, None, None], "b": ["x", None, None, None]}
+    table = read_text(tmp_path, "a,b\n1,x\n,NA\nNaN,\n?,null\n#N/A,<NA>\n")
+    assert columns_of(table) == {"a": [1] + [None] * 4, "b": ["x"] + [None] * 4}
 
 
 @pytest.mark.parametrize("text", ["2020_01", "1.2.3", "1,5", "abc", "0x10"])

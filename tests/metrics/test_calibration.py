@@ -180,3 +180,15 @@ def test_classes_that_meet_at_one_risk_alone_determine_no_slope(flipped):
         likelihoods.append(np.log(np.where(event, chance, 1 - chance)).sum())
     assert likelihoods == sorted(likelihoods)
     assert likelihoods[-1] == pytest.approx(2 * np.log(0.5))  # only the shared risk is uncertain
+
+
+def test_probabilities_are_of_the_event_that_is_named():
+    rng = np.random.default_rng(3)
+    X = rng.random((200, 2)).round(1)
+    y = np.where(rng.random(200) < X[:, 0], "survived", "died")
+    model = StableTreeClassifier(2, 0, random_state=0).fit(X, y)
+    found, risk = calibration(model, X, y, positive="died"), model.predict_proba(X)[:, 0]
+    assert found.label == "died"
+    observed = [(y == "died")[risk == one].mean() for one in np.unique(risk)]
+    assert [one.observed for one in found.bins] == pytest.approx(observed)
+    assert found.brier == pytest.approx(brier_score_loss(y == "died", risk))

@@ -205,3 +205,17 @@ def test_gaps_are_of_thirty_rows_and_of_ten_cases(n_rows, n_true):
     }
     expected = [name for name, n in cases.items() if n >= 10 and n_rows >= 30]
     assert [gap.name for gap in found.gaps] == expected
+
+
+def test_rates_are_those_of_the_event_that_is_named():
+    labels = np.where(Y == 1, "survived", "died")
+    model = StableTreeClassifier(2, 0, random_state=0).fit(X, labels)
+    found, predicted = by_group(model, X, labels, GROUPS, positive="died"), model.predict(X)
+    assert found.label == "died"
+    for one in found.groups:
+        rows, died = one.name == GROUPS, labels == "died"
+        assert one.true_share == pytest.approx(died[rows].mean())
+        assert one.found == pytest.approx((predicted[rows & died] == "died").mean())
+        assert one.stated == pytest.approx(model.predict_proba(X)[rows, 0].mean())
+    second = by_group(model, X, labels, GROUPS, positive="survived")
+    assert second.to_dict() == by_group(model, X, labels, GROUPS).to_dict()

@@ -509,3 +509,10 @@ def test_wrong_bins_are_refused(change, message):
     content["bins"] |= change
     with pytest.raises(ValueError, match=message):
         tree_from_dict(content)
+
+
+def test_an_onnx_model_is_refused_with_what_to_ask_for(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"\x08\x09\x12\xff\xfe")
+    with pytest.raises(TreeFileError, match="an ONNX model, which is not read: ask for the fitted"):
+        load(path)

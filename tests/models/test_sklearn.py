@@ -13,6 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import (
@@ -236,6 +237,7 @@ def test_names_come_from_the_estimator_else_from_the_rows():
         (make_pipeline(StandardScaler(), DecisionTreeClassifier()), NotFittedError, "not fitted"),
         (StableTreeClassifier(), TypeError, "holds none"),
         (LogisticRegression(), TypeError, "got LogisticRegression"),
+        (GaussianNB().fit(X, Y), TypeError, "not a decision tree: pass a decision tree"),
         (DecisionTreeClassifier().fit(X, np.stack([Y, Y], axis=1)), ValueError, "2 targets"),
         (None, TypeError, "got NoneType: pass a Tree"),
         ("q2.tree.json", TypeError, "got str: pass a Tree"),

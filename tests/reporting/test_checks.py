@@ -60,3 +60,16 @@ def test_numbers_with_a_few_texts_among_them_are_found(texts, found):
     assert mixed_numbers(table_of("age", column)) == found
     assert mixed_numbers(table_of("age", column[20:])) == {}  # few values may well be categories
     assert mixed_numbers(table_of("age", np.arange(30.0))) == {}
+
+
+def test_numbers_with_stray_text_are_refused_as_such():
+    column = np.array([*map(str, range(100)), "-", "n.a."], object)
+    with pytest.raises(ValueError, match=r"has numbers, but also text such as '-': correct the te"):
+        check_texts(table_of("income", column))
+
+
+@pytest.mark.parametrize("form", ["2026-03-{:02d}", "{}.3.2026", "2026-03-{:02d} 10:00:00"])
+def test_dates_are_refused_as_such(form):
+    column = np.array([form.format(day) for day in range(1, 31)], object)
+    with pytest.raises(ValueError, match="has dates: write numbers instead, such as days since"):
+        check_texts(table_of("opened", column))

@@ -78,3 +78,39 @@ def test_gaps_between_groups_are_on_the_page():
     gaps = report.data["groups"][0]["gaps"]
     assert [one["name"] for one in gaps][-1] == "calibration"
     assert "percentage points higher for" in report.html
+
+
+def test_the_event_that_is_named_is_measured_throughout():
+    groups = {"half": np.arange(200) % 2}
+    options = {"train": (X[:200], Y[:200]), "by": groups}
+    report = st.report(MODEL, X[200:], Y[200:], positive="<a>", **options)
+    found, section = validate(MODEL, X[200:], Y[200:], "<a>"), report.data["validation"]
+    values = {one["name"]: one["value"] for one in section["readings"]}
+    assert values == pytest.approx({one.name: one.value for one in found.measurements()})
+    by_hand = st.by_group(MODEL, X[200:], Y[200:], groups["half"], positive="<a>")
+    assert report.data["groups"][0]["groups"][0]["found"] == by_hand.groups[0].found
+    parts = (section, report.data["groups"][0], report.data["calibration"])
+    assert [one["label"] for one in parts] == ["<a>"] * 3
+    # of two classes Brier score and AUC are the same for either event, the slope too
+    plain = st.report(MODEL, X[200:], Y[200:], **options).data["validation"]
+    shown = [one["value"] for one in section["optimism"]["readings"]]
+    assert shown == pytest.approx([one["value"] for one in plain["optimism"]["readings"]])
+
+
+def test_one_of_three_classes_is_measured_against_the_others():
+    y = np.arange(400) % 3
+    model = st.StableTreeClassifier(3, 0, random_state=0).fit(X, y)
+    report, found = st.report(model, X, y, positive=2, quick=True), validate(model, X, y, 2)
+    section = report.data["validation"]
+    assert section["why_not"] == ""
+    assert section["readings"][0]["value"] == found.ranking.auc
+    assert "risks of “2”" in report.html
+    some = y != 2
+    none = st.report(model, X[some], y[some], positive=2, quick=True).data["validation"]
+    assert "All rows are of one class" not in none["why_not"]
+    assert "no row has the event" in none["why_not"]
+
+
+def test_an_event_that_is_no_class_is_refused_before_anything_is_measured():
+    with pytest.raises(ValueError, match="positive must be one of the classes"):
+        st.report(MODEL, X, Y, positive="maybe")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
@@ -113,3 +114,19 @@ def test_points_of_rare_outcomes_with_strong_effects_keep_the_order_of_the_risks
     model = RiskScoreClassifier(max_points=12).fit(*draw(rng, 12_000))
     fresh, truth = draw(rng, 40_000)
     assert roc_auc_score(truth, model.predict_proba(fresh)[:, 1]) > 0.8
+
+
+def test_what_training_did_not_have_gets_the_points_nearest_to_the_mean():
+    # the largest of five groups is the riskiest
+    rates = np.array([0.02, 0.1, 0.3, 0.5, 0.9])
+    group = np.repeat(np.arange(5), [300, 300, 300, 300, 400])
+    y = np.concatenate(
+        [np.arange(n) < n * p for n, p in zip([300] * 4 + [400], rates, strict=True)]
+    )
+    X = pd.DataFrame({"group": np.array(list("abcde"))[group]})
+    model = RiskScoreClassifier().fit(X, y)
+    points = model.card_.score(X)
+    unknown = model.card_.score(pd.DataFrame({"group": ["z"]}))[0]
+    nearest = min(set(points.tolist()), key=lambda one: abs(one - points.mean()))
+    assert unknown == nearest
+    assert unknown < points.max()

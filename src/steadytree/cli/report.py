@@ -77,6 +77,10 @@ def report(
     by: Annotated[
         list[str] | None, option("COLUMN", "Evaluate groups by this column; may be repeated.")
     ] = None,
+    positive: Annotated[
+        str | None,
+        option("LABEL", "The event that risks and rates are about; usually the last label."),
+    ] = None,
     learner: Annotated[
         Learner | None,
         typer.Option(help="Learner (default: steady); with --model, the one it was fitted with."),
@@ -145,6 +149,7 @@ def report(
             perturbation=None if noise is None else st.Perturbation.from_toml(noise),
             schema=None if schema is None else st.Schema.load(schema),
             ledger=_open_ledger(ledger, budget),
+            positive=positive,
             learner_name=None if learner is None else learner.value,
             max_leaf_nodes=max_leaves,
             max_depth=max_depth,

@@ -1,5 +1,6 @@
 """Column: what is known of one feature; Summary: what rows tell of all their columns."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -10,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.parallel import in_threads
-from steadytree.data.table import Table, TextValues, quote
+from steadytree.data.table import Table, TextValues, is_number, quote
 
 Bounds = Mapping[str, tuple[float, float]]
 Kind = Literal["numeric", "integer", "binary", "categorical"]
 KINDS = ("numeric", "integer", "binary", "categorical")
 MAX_CATEGORIES = 1_000
+MANY_NUMBERS = 20  # fewer different values may well be categories
+# perhaps with a time behind it
+DATE = re.compile(r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})($|[T ])")
 BLOCK = 1 << 16  # values looked at together
 NO_THRESHOLDS: NDArray[np.float64] = np.empty(0)
 NO_THRESHOLDS.flags.writeable = False
@@ -73,9 +77,17 @@ class Column(ByKey):
         if len(self.categories) > MAX_CATEGORIES:
             raise ValueError(
                 f"column {self.name!r} has {len(self.categories):,} categories, more than the "
-                f"{MAX_CATEGORIES:,} a readable tree can split on: group them, or drop the column "
-                "if it is an identifier."
+                f"{MAX_CATEGORIES:,} a readable tree can split on: {self._fewer_categories()}."
             )
+
+    def _fewer_categories(self) -> str:
+        """What to do about too many categories."""
+        text = stray_text(self.categories)
+        if text is not None:
+            return f"they are numbers but for texts such as {text!r}, so mark these as missing"
+        if are_dates(self.categories):
+            return "they are dates, so turn them into numbers, such as days since a date"
+        return "group them, or drop the column if it is an identifier"
 
     @property
     def is_categorical(self) -> bool:
@@ -127,6 +139,19 @@ def _check_thresholds(name: str, thresholds: NDArray[np.float64]) -> NDArray[np.
         raise ValueError(f"column {name!r}: thresholds must be finite and increasing.")
     checked.flags.writeable = False
     return checked
+
+
+def stray_text(texts: Iterable[str]) -> str | None:
+    """One of the few texts among many numbers; None where there are no or too many such texts."""
+    values = sorted(set(texts))
+    strays = [value for value in values if not is_number(value)]
+    few = strays and len(values) > MANY_NUMBERS and len(strays) <= len(values) / 10
+    return strays[0] if few else None
+
+
+def are_dates(texts: Iterable[str]) -> bool:
+    """Whether all texts look like dates, such as 2026-03-31 or 31.3.2026."""
+    return all(DATE.match(text) for text in texts)
 
 
 # least and largest value, missing count, infinite count, integer-valued: an array for each

@@ -22,7 +22,11 @@ CSV_ENDINGS = (".csv", ".tsv", ".txt")
 GZIP_ENDING = ".gz"  # behind one of csv
 PARQUET_ENDINGS = (".parquet", ".pq")
 EXCEL_ENDINGS = (".xlsx", ".xls", ".ods")
-MISSING = frozenset(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?"])
+# those that pandas knows, and a question mark
+MISSING = frozenset(
+    ["", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "-NaN", "-nan"]
+    + ["null", "NULL", "None", "?"]
+)
 DELIMITERS = (",", ";", "\t", "|")
 ROWS_AT_ONCE = 2_000
 
@@ -42,8 +46,8 @@ def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     A csv file is UTF-8 text, which may be compressed as ``.csv.gz``. Its first line names the
     columns, with commas, semicolons, tabs or bars between the fields. A column is numbers where
     every value is one (with a decimal comma too, unless commas stand between fields), else text;
-    empty fields, ``NA``, ``NaN``, ``null`` and ``?`` are missing. A column without a name is called
-    ``(unnamed 1)``, by its place.
+    empty fields, ``NA``, ``#N/A``, ``NaN``, ``null`` and ``?`` are missing. A column without a name
+    is called ``(unnamed 1)``, by its place.
     """
     path, csv_file = _check_path(path)
     if csv_file:

@@ -1,7 +1,7 @@
 """Accuracy of a model, beside that of always predicting the most frequent class."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,45 @@ class Answers:
     def weights(self) -> NDArray[np.int64]:
         """Rows that each entry stands for."""
         return np.ones(len(self.truth), np.int64) if self.counts is None else self.counts
+
+    def with_event(self, positive: Any) -> "Answers":
+        """The same predictions with the event as the second of two classes.
+
+        None leaves the classes in their order; so do more than two classes.
+        """
+        event = event_of_two(self.classes, positive)
+        if event is None or event == self.classes.tolist()[1]:
+            return self
+        return replace(
+            self,
+            classes=self.classes[::-1],
+            truth=1 - self.truth,
+            answer=1 - self.answer,
+            shares=self.shares[:, ::-1],
+        )
+
+
+def event_of_two(classes: NDArray[Any], positive: Any) -> Any:
+    """The named one of two classes; None where none is named or there are more."""
+    if positive is None:
+        return None
+    index = event_index(classes, positive)
+    return classes.tolist()[index] if len(classes) == 2 else None
+
+
+def event_index(classes: NDArray[Any], positive: Any = None) -> int:
+    """Index of the class that is the event: the second of two, or the one that is named."""
+    known = classes.tolist()
+    if positive is None:
+        if len(known) == 2:
+            return 1
+        raise ValueError(
+            f"positive must name one of the classes {quote(known)}: there are more than two."
+        )
+    index = match_labels([positive], known)[0]
+    if index == UNKNOWN:
+        raise ValueError(f"positive must be one of the classes {quote(known)}, got {positive!r}.")
+    return int(index)
 
 
 def summarise_answers(found: Answers, level: float = 0.95) -> Accuracy:

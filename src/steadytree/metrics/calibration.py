@@ -51,7 +51,7 @@ class Calibration(Shown):
         return {"label": self.label, "error": self.error, "brier": self.brier, "bins": bins}
 
 
-def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
+def calibration(model: Any, X: Any, y: Any, n_bins: int = 10, positive: Any = None) -> Calibration:
     """Compare predicted probabilities with observed rates.
 
     With two classes the probabilities are of the second one, with more of the predicted class.
@@ -65,6 +65,8 @@ def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
     y : array-like of shape (n_rows,)
         X and y may lie in files or on a cluster, as for `accuracy`.
     n_bins : int, default=10
+    positive : optional
+        Which of two classes the probabilities are of, instead of the second.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
     [(0.0, 0.0, 1), (1.0, 0.67, 3)]
     """
     Integer(1).check(n_bins, "n_bins")
-    found = answer_rows(model, X, y)
+    found = answer_rows(model, X, y).with_event(positive)
     two = len(found.classes) == 2
     label_of_row = np.ones_like(found.answer) if two else found.answer
     stated = found.shares[np.arange(len(label_of_row)), label_of_row]

@@ -135,7 +135,9 @@ class Groups(Shown):
         return shown | {"gaps": gaps, "groups": groups}
 
 
-def by_group(model: Any, X: Any, y: Any, groups: Any, column: str = "group") -> Groups:
+def by_group(
+    model: Any, X: Any, y: Any, groups: Any, column: str = "group", positive: Any = None
+) -> Groups:
     """Accuracy of a model in each of several groups of rows.
 
     Parameters
@@ -149,6 +151,8 @@ def by_group(model: Any, X: Any, y: Any, groups: Any, column: str = "group") -> 
         a column of X.
     column : str, default="group"
         What the groups are called.
+    positive : optional
+        Which of two classes recall and the other rates are of, instead of the second.
 
     Returns
     -------
@@ -172,6 +176,7 @@ def by_group(model: Any, X: Any, y: Any, groups: Any, column: str = "group") -> 
         names, column = found.groups, groups if column == "group" else column
     else:
         found, names = answer_rows(model, X, y), group_names(groups)
+    found = found.with_event(positive)
     if len(names) != len(found.truth):
         raise ValueError(
             f"groups must hold one label per row, {len(found.truth)} in all, got {len(names)}."

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from steadytree._base.notebook import Shown
-from steadytree.data.labels import UNKNOWN, match_labels
-from steadytree.data.table import quote
-from steadytree.metrics.accuracy import Answers, answer_rows
+from steadytree.metrics.accuracy import Answers, answer_rows, event_index
 from steadytree.metrics.calibration import CalibrationLine
 from steadytree.metrics.measurement import Measurement
 
@@ -270,18 +268,3 @@ def validate_answers(found: Answers, positive: Any = None) -> Validation:
     ranking = Ranking.of(risk, event)  # which says what is wrong where there is one class
     line = CalibrationLine.of(risk, event)
     return Validation(found.classes.tolist()[index], ranking, line, own)
-
-
-def event_index(classes: NDArray[Any], positive: Any = None) -> int:
-    """Index of the class that is the event: the second of two, or the one that is named."""
-    known = classes.tolist()
-    if positive is None:
-        if len(known) == 2:
-            return 1
-        raise ValueError(
-            f"positive must name one of the classes {quote(known)}: there are more than two."
-        )
-    index = match_labels([positive], known)[0]
-    if index == UNKNOWN:
-        raise ValueError(f"positive must be one of the classes {quote(known)}, got {positive!r}.")
-    return int(index)

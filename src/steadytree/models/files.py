@@ -131,6 +131,11 @@ def load(path: str | PathLike[str], trust: bool = False) -> Any:
         fault = "not text. Pass a file that save(), skops, pickle or joblib wrote."
     except (ValueError, RecursionError) as error:
         fault = f"{str(error).rstrip('.')}. {SAVE_AGAIN}"
+    if path.suffix.lower() == ".onnx":
+        fault = (
+            "an ONNX model, which is not read: ask for the fitted scikit-learn model, saved with "
+            "skops or joblib."
+        )
     if path.suffix.lower() in CSV_ENDINGS + PARQUET_ENDINGS:  # the most likely mistake of all
         fault = "a data file, where a saved model is expected. Pass one, as in 'q2.tree.json'."
     raise TreeFileError(f"{path}: {fault}") from None

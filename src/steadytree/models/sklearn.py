@@ -239,6 +239,11 @@ def _what_instead(model: Any) -> str:
         return f"{name}, which holds many trees: pass one of its estimators_ to look at it alone."
     if hasattr(model, "n_estimators"):
         return f"{name}, which holds many trees."
+    if hasattr(model, "fit") and hasattr(model, "classes_"):
+        return (
+            f"{name}, which is not a decision tree: pass a decision tree, or a pipeline that ends "
+            "in one."
+        )
     if hasattr(model, "fit"):
         name += ", which holds none (is it fitted?)"
     return (

@@ -10,7 +10,7 @@ from steadytree._base.exceptions import NotATreeError
 from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.labels import label_array
 from steadytree.data.table import Table
-from steadytree.metrics.accuracy import Accuracy, accuracy, label_indices
+from steadytree.metrics.accuracy import Accuracy, accuracy, event_index, label_indices
 from steadytree.metrics.complexity import Complexity, complexity
 from steadytree.models.black_box import BlackBox, as_model
 from steadytree.models.files import model_hash
@@ -53,6 +53,8 @@ def build_report(
         options = replace(options, perturbation=options.perturbation.scaled_to(known))
     if options.previous is not None:
         _check_change(fitted)
+    if options.positive is not None:
+        event_index(fitted.classes, options.positive)  # refused before anything is measured
     given: Any = Dataset.of(X)
     if isinstance(fitted, BlackBox):  # which is asked about the sample alone
         options = replace(options, parts=None)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.column import MAX_CATEGORIES
+from steadytree.data.column import MAX_CATEGORIES, are_dates, stray_text
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import Table, is_number, quote
+from steadytree.data.table import Table, quote
 from steadytree.metrics.accuracy import MOST_GROUPS, group_names
 
 MOST_NUMBERS = 50  # different whole numbers a target may hold
@@ -51,14 +51,23 @@ def check_features(table: Table) -> None:
 
 def check_texts(table: Table) -> None:
     """Refuse columns of text that is hardly ever the same in two rows."""
-    texts = [
-        (name, len(set(column.tolist()) - {None}), _n_values(column))
+    texts = {
+        name: (set(column.tolist()) - {None}, _n_values(column))
         for name, column in zip(table.names or (), table.columns, strict=True)
         if column.dtype == object
-    ]
-    many = [name for name, n_texts, _ in texts if n_texts > MAX_CATEGORIES]
+    }
+    many = [name for name, (found, _) in texts.items() if len(found) > MAX_CATEGORIES]
+    unlike = [name for name, (found, n) in texts.items() if _is_identifier(len(found), n)]
+    refused = dict.fromkeys([*many, *unlike])
+    for name in refused:
+        text = stray_text(map(str, texts[name][0]))
+        if text is not None:
+            fault = f"numbers, but also text such as {text!r}"
+            _refuse([name], fault, "correct the text or leave it empty")
+    dates = [name for name in refused if are_dates(map(str, texts[name][0]))]
+    _refuse(dates, "dates", "write numbers instead, such as days since a date")
     _refuse(many, f"more than {MAX_CATEGORIES:,} different texts")
-    _refuse([name for name, *counts in texts if _is_identifier(*counts)], IDENTIFIERS)
+    _refuse(unlike, IDENTIFIERS)
 
 
 def check_categories(space: FeatureSpace, n_rows: int) -> None:
@@ -85,10 +94,9 @@ def mixed_numbers(table: Table) -> dict[str, str]:
     found = {}
     for name, column in zip(table.names or (), table.columns, strict=True):
         if column.dtype == object:
-            values = sorted({str(value) for value in column.tolist() if value is not None})
-            texts = [value for value in values if not is_number(value)]
-            if texts and len(values) > FEW_TEXTS and len(texts) <= len(values) / 10:
-                found[name] = texts[0]
+            text = stray_text(str(value) for value in column.tolist() if value is not None)
+            if text is not None:
+                found[name] = text
     return found
 
 
@@ -96,13 +104,13 @@ def _is_identifier(n_texts: int, n_values: int) -> bool:
     return n_texts > max(FEW_TEXTS, n_values / 2)
 
 
-def _refuse(found: Sequence[str], fault: str) -> None:
+def _refuse(found: Sequence[str], fault: str, advice: str = "") -> None:
     if found:
         has, them = ("has", "it") if len(found) == 1 else ("have", "them")
         columns = "column" if len(found) == 1 else "columns"
         raise ValueError(
-            f"{columns} {quote(found)} {has} {fault}: correct {them}, or leave {them} out with "
-            f"{drop_options(found)}"
+            f"{columns} {quote(found)} {has} {fault}: {advice or f'correct {them}'}, or leave "
+            f"{them} out with {drop_options(found)}"
         )
 
 

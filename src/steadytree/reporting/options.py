@@ -284,6 +284,7 @@ class ReportOptions:
     whole: Tree | None = None  # what the learner fits to all of them, where it is known
     perturbation: Perturbation | None = None  # by default 2 % of each column's usual range
     limits: Limits | None = None
+    positive: Any = None  # the class that is the event; by default the second of two
     groups: Mapping[str, Any] = field(default_factory=dict)  # labels of the rows, by name
     protected: Sequence[str] = ()  # groups that nobody asked for
     sign_off: "SignOff | None" = None

@@ -22,6 +22,7 @@ from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.parts import Parts, is_parted
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
+from steadytree.metrics.accuracy import event_of_two
 from steadytree.models.black_box import BlackBox, as_model
 from steadytree.models.files import opened
 from steadytree.models.scorecard import Scorecard
@@ -94,6 +95,7 @@ def report(
     limits: Any = None,
     sign_off: Any = None,
     by: Any = (),
+    positive: Any = None,
     card: Any = None,
     ledger: Ledger | None = None,
     schema: Schema | None = None,
@@ -140,6 +142,9 @@ def report(
         Title, owner, intended_use, version, decision and signatures, which the page shows.
     by : names of columns of X, or mapping of name to labels of the rows
         Groups in which the model is evaluated separately.
+    positive : label, optional
+        The class that is the event: calibration, validation and the rates of groups are about it.
+        By default the second of two; validation of more than two needs it.
     card : Scorecard or fitted RiskScoreClassifier, optional
         A risk score to show beside the tree.
     ledger : Ledger, optional
@@ -201,6 +206,7 @@ def report(
         limits=Limits.of(limits),
         sign_off=SignOff.of(sign_off),
         groups=_groups(by, data.table, parts is not None),
+        positive=positive,
         scorecard=card,
         ledger=ledger,
         schema=schema,
@@ -280,7 +286,10 @@ def _fit(rows: DataSet, options: ReportOptions) -> tuple[Any, ReportOptions]:
 
         options.on_progress("fitting a risk score", 0.2)
         scorecard = RiskScoreClassifier(
-            noise=NOISE_SHARE, max_conditions=SCORECARD_CONDITIONS, random_state=options.seed
+            noise=NOISE_SHARE,
+            max_conditions=SCORECARD_CONDITIONS,
+            positive=event_of_two(np.unique(rows.labels), options.positive),
+            random_state=options.seed,
         ).fit(rows.features, rows.labels)
     train = Dataset.of(rows.features, rows.labels)
     own = getattr(model, "tree_", None)

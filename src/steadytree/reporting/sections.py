@@ -6,7 +6,7 @@ import numpy as np
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.data.dataset import Dataset, Sampled
-from steadytree.metrics.accuracy import accuracy, answer_rows
+from steadytree.metrics.accuracy import Answers, accuracy, answer_rows, event_index
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
 from steadytree.metrics.validation import validate_answers
@@ -27,11 +27,11 @@ MOST_SEPARATED = 3_000  # rows of which all pairs are compared
 NEARER = "Over all rows the classes can only be closer."
 MOST_CORRECTED, REFITS = 1_000, 5  # rows and refits for the optimism
 SEVERAL = (
-    "The model has {} classes. Ranking, cut-offs and usefulness are about one event: "
-    "steadytree.metrics.validation.validate(model, X, y, positive=...) measures one class against "
-    "the others."
+    "The model has {} classes. Ranking, cut-offs and usefulness are about one event: name it with "
+    "--positive (in Python, positive=) to measure it against all other classes."
 )
 ONE_CLASS = "All rows are of one class, so there is nothing to rank and no error to count."
+NO_CONTRAST = "All rows or no row has the event, so there is nothing to rank and no error to count."
 ANSWERS_ONLY = "The model gives predictions and no risks."
 SAMPLED = "All models compared are fitted to this sample: on all rows the optimism is smaller."
 
@@ -44,7 +44,7 @@ def build_groups(
     for name, labels in options.groups.items():
         parts = None if name in options.protected else options.parts
         rows, truth, of = (X, y, labels) if parts is None else (parts, None, name)
-        groups = by_group(fitted, rows, truth, of, one_line(name))
+        groups = by_group(fitted, rows, truth, of, one_line(name), options.positive)
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
@@ -60,7 +60,8 @@ def build_calibration(
     fitted: Tree | Scorecard | BlackBox, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any]:
     """Predicted probabilities beside observed frequencies."""
-    found = calibration(fitted, *((X, y) if options.parts is None else (options.parts, None)))
+    rows = (X, y) if options.parts is None else (options.parts, None)
+    found = calibration(fitted, *rows, positive=options.positive)
     shown, measurements = plain(found.to_dict()), plain_measurements(found.measurements())
     return shown | {"label": _label(shown, fitted), "readings": measurements}
 
@@ -71,26 +72,35 @@ def _label(shown: dict[str, Any], fitted: Tree | Scorecard | BlackBox) -> str:
 
 
 def build_validation(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[str, Any]:
-    """Figures of the risk of the second of two classes; else a sentence that says why not."""
-    found = answer_rows(model, X, y)
+    """Figures of the risk of the event; else a sentence that says why not."""
+    found = answer_rows(model, X, y).with_event(options.positive)
     scorecard = as_scorecard(model)
     why = ""
-    if len(found.classes) != 2:
+    two = len(found.classes) == 2
+    if not two and options.positive is None:
         why = SEVERAL.format(len(found.classes))
     elif len(set(found.truth.tolist())) < 2:
         why = ONE_CLASS
+    elif not two and not _has_both(found, options.positive):
+        why = NO_CONTRAST
     elif scorecard is not None and not scorecard.gives_risks:
         why = ANSWERS_ONLY
     if why:
         return {"why_not": why, "readings": []}
-    result = validate_answers(found)
+    result = validate_answers(found, options.positive)
     return {
         "why_not": "",
         "readings": plain_measurements(result.measurements()),
-        "optimism": None if options.quick else _optimism(options),
+        "optimism": None if options.quick or not two else _optimism(options),
         **plain(result.to_dict()),
         "label": label_text(result.label),
     }
+
+
+def _has_both(found: Answers, positive: Any) -> bool:
+    """Whether there are rows with the event and rows without it."""
+    event = found.truth == event_index(found.classes, positive)
+    return bool(event.any() and not event.all())
 
 
 def _optimism(options: ReportOptions) -> dict[str, Any] | None:
@@ -103,7 +113,12 @@ def _optimism(options: ReportOptions) -> dict[str, Any] | None:
     rows = Sampled.of(options.train, options.train.labels, MOST_CORRECTED, options.seed)
     try:
         found = optimism(
-            options.learner, rows.features, rows.labels, REFITS, random_state=options.seed
+            options.learner,
+            rows.features,
+            rows.labels,
+            REFITS,
+            random_state=options.seed,
+            positive=options.positive,
         )
     except UnsuitableDataError:  # a learner that cannot take a sample of the rows
         return None

@@ -108,10 +108,11 @@ def _largest(chosen: NDArray[np.int64], steps: Steps) -> int:
 
 
 def _all_bins(rows: BinnedRows, found: Bands, v: int, own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Points of each bin; bins that no row was in get those that most weight has."""
+    """Points of each bin; bins that no row was in get those nearest to the mean."""
     points, size = own[found.band[v]], int(rows.size[v])
     weight = np.bincount(rows.binned[v], rows.weights, minlength=len(points))
-    usual = int(np.bincount(points, weight).argmax())
+    given = np.unique(points[weight > 0])
+    usual = int(given[np.abs(given - points @ weight / weight.sum()).argmin()])
     if weight[size] == 0:
         points[size] = points[size - 1] if rows.bins[v].pools else usual
     if rows.categorical[v]:
@@ -119,11 +120,12 @@ def _all_bins(rows: BinnedRows, found: Bands, v: int, own: NDArray[np.int64]) ->
     return points
 
 
-def shrinkage(found: Bands) -> float:
-    """Factor on the slope for new rows: the part of the fit's gain that is not due to chance."""
+def shrinkage(*found: Bands) -> float:
+    """Factor on the slope for new rows: the part of the fits' gain that is not due to chance."""
     # 1 - df / chi-squared of the model (van Houwelingen and le Cessie 1990)
-    gained = 2 * (found.null_loss - found.plain_loss)
-    return float(np.clip(1 - SEARCHED * found.spent / gained, 0.0, 1.0)) if gained > 0 else 0.0
+    gained = sum(2 * (one.null_loss - one.plain_loss) for one in found)
+    spent = sum(one.spent for one in found)
+    return float(np.clip(1 - SEARCHED * spent / gained, 0.0, 1.0)) if gained > 0 else 0.0
 
 
 def start_for(totals: NDArray[np.int64], weights: Floats, slope: float, share: float) -> float:

@@ -25,7 +25,8 @@ from steadytree.riskscore.candidates import (
     allowed_directions,
     check_forced,
 )
-from steadytree.riskscore.logistic import joint_scorecard
+from steadytree.riskscore.class_curves import with_class_curves
+from steadytree.riskscore.logistic import joined_scorecard
 from steadytree.riskscore.pool import ScorecardPool, search_pool
 
 MOST_POINTS, NO_LIMIT = 10, 10**6
@@ -148,21 +149,25 @@ def scorecard_of(
 
 
 def _several(estimator: Any, data: LabelledRows, fitting: Floats, noise: float) -> Scorecard:
-    """Points for each class against the rest, on one scale, with offsets tuned jointly."""
+    """Points for each class against the rest, on one scale, with risks fitted jointly."""
     settings, classes = _settings(estimator, data), range(len(data.classes))
     rows = [_rows(estimator, data, fitting, k, noise) for k in classes]
     grown = [banded.grow_bands(one, settings) for one in rows]
     spans = [np.ptp(one.value[v]) for one in grown for v in one.used]
     scale = most_points(estimator) / max(spans, default=1.0)
-    parts = []
+    parts, ridge = [], 0.0
     for own, bands in zip(rows, grown, strict=True):
         found = round_bands(own, bands, most_points(estimator), settings.forced, scale)
         given = conditions_of(own, found)
-        points, offset = np.array(list(given.values()), np.int64), round(bands.start * scale)
-        held = [c.holds(data.values[:, c.feature]) for c in given]
-        totals = np.stack([*held, np.zeros(len(data.labels), bool)], axis=1)[:, :-1] @ points
-        parts.append(Points(list(given), points, offset, totals + offset))
-    return joint_scorecard(parts, data._replace(weights=fitting))[0]
+        points = np.array(list(given.values()), np.int64)
+        parts.append(Points(list(given), points, 0, np.zeros(len(data.labels), np.int64)))
+        ridge += bands.ridge * found.spread
+    scorecard = joined_scorecard(parts, data._replace(weights=fitting))
+    if not scorecard.conditions:
+        return scorecard
+    totals = scorecard.holds_encoded(data.values) @ scorecard.points
+    part = shrinkage(*grown)
+    return with_class_curves(scorecard, data.labels, totals, fitting, ridge, part)
 
 
 def most_points(estimator: Any) -> int:

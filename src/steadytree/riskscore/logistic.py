@@ -240,23 +240,30 @@ def joint_scorecard(
     found: Sequence[Points], data: LabelledRows
 ) -> tuple[Scorecard, NDArray[np.int64]]:
     """One scorecard of all classes with offsets tuned jointly, and worst totals (n, n_classes)."""
-    space, classes, values, labels, weights = data
+    plain = joined_scorecard(found, data)
+    if not plain.conditions:
+        return plain, np.tile(plain.offset, (len(data.labels), 1))
+    worst = np.stack([one.worst_totals for one in found], axis=1)
+    change = joint_offsets(worst, data.labels, data.weights)
+    plain = replace(plain, offset=np.array([one.offset for one in found]) + change)
+    totals = plain.holds_encoded(data.values) @ plain.points + plain.offset
+    slope = temperature(totals, data.labels, data.weights)
+    return replace(plain, slope=slope, intercept=0.0), worst + change
+
+
+def joined_scorecard(found: Sequence[Points], data: LabelledRows) -> Scorecard:
+    """The points of all classes in one scorecard; without any, the shares are the risks."""
+    space, classes, _, labels, weights = data
     conditions = list(dict.fromkeys(condition for one in found for condition in one.conditions))
     points = np.zeros((len(conditions), len(classes)), np.int64)
     if not conditions:  # offsets that make the share of each class its risk
         shares = np.bincount(labels, weights, minlength=len(classes))
         offset = np.round(np.log(shares / shares.min()) / FINE).astype(np.int64)
-        empty = Scorecard(space, classes, [], points, offset, FINE, 0.0)
-        return empty, np.tile(offset, (len(labels), 1))
+        return Scorecard(space, classes, [], points, offset, FINE, 0.0)
     for k, one in enumerate(found):
         for condition, given in zip(one.conditions, one.points, strict=True):
             points[conditions.index(condition), k] = given
-    worst = np.stack([one.worst_totals for one in found], axis=1)
-    change = joint_offsets(worst, labels, weights)
-    offset = np.array([one.offset for one in found]) + change
-    plain = Scorecard(space, classes, conditions, points, offset)
-    slope = temperature(plain.holds_encoded(values) @ points + offset, labels, weights)
-    return replace(plain, slope=slope, intercept=0.0), worst + change
+    return Scorecard(space, classes, conditions, points, np.zeros(len(classes), np.int64))
 
 
 def joint_offsets(

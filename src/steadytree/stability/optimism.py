@@ -59,6 +59,7 @@ def optimism(
     repeats: int = 20,
     n_jobs: int | None = None,
     random_state: int = 0,
+    positive: Any = None,
 ) -> Optimism:
     """Fit a learner again to bootstrap samples; how much better is it on its own sample?
 
@@ -73,6 +74,8 @@ def optimism(
         Processes, as in joblib.
     random_state : int, default=0
         Which rows.
+    positive : optional
+        The class that is the event; the second by default.
 
     Returns
     -------
@@ -89,22 +92,22 @@ def optimism(
         if 0 < truth[rows].sum() < data.n_rows:  # else there is nothing to fit
             samples.append(rows)
     whole = np.arange(data.n_rows)
-    apparent, *_ = _both(whole, estimator, data)
-    pairs = fan_out(_both, samples, estimator, data, n_jobs=n_jobs)
+    apparent, *_ = _both(whole, estimator, data, positive)
+    pairs = fan_out(_both, samples, estimator, data, positive, n_jobs=n_jobs)
     return Optimism(apparent, np.array([own - on_all for own, on_all in pairs]))
 
 
 def _both(
-    rows: NDArray[np.int64], estimator: Any, data: Dataset
+    rows: NDArray[np.int64], estimator: Any, data: Dataset, positive: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Figures of a model fitted to some rows: on these rows, and on all."""
     part = data.take(rows)
     fitted = fit_again(estimator, part.form_for(estimator), part.labels, part.weights)
-    return _figures(fitted, part), _figures(fitted, data)
+    return _figures(fitted, part, positive), _figures(fitted, data, positive)
 
 
-def _figures(fitted: Any, data: Dataset) -> NDArray[np.float64]:
-    answers = answer_rows(fitted, data, data.labels)
+def _figures(fitted: Any, data: Dataset, positive: Any) -> NDArray[np.float64]:
+    answers = answer_rows(fitted, data, data.labels).with_event(positive)
     found = validate_answers(answers)
     brier = float(np.mean((answers.shares[:, 1] - answers.truth) ** 2))
     slope = np.nan if found.line.slope is None else found.line.slope
