@@ -15,7 +15,7 @@ from steadytree.riskscore import banded
 from steadytree.riskscore._kernels.bands import fit_line
 from steadytree.riskscore.band_bins import ColumnBins
 from steadytree.riskscore.band_points import conditions_of, round_bands, shrinkage, start_for
-from steadytree.riskscore.band_regression import Bands
+from steadytree.riskscore.band_regression import Bands, held_out_slope
 from steadytree.riskscore.banded import BandSettings, BinnedRows
 from steadytree.riskscore.boosting import TAUS, Points, last_within_error
 from steadytree.riskscore.candidates import (
@@ -56,7 +56,7 @@ def fit_banded(estimator: Any, data: LabelledRows, fitting: Floats, seed: int) -
 
     def fit(excluded: frozenset[int]) -> Scorecard:
         own = replace(settings, excluded=excluded)
-        return scorecard_of(estimator, data, rows, banded.grow_bands(rows, own), own)
+        return scorecard_of(estimator, data, rows, banded.grow_bands(rows, own), own, noise)
 
     first = fit(frozenset())
     pool = search_pool(first, fit, lambda one: log_loss_of(one, data), estimator.pool_size)
@@ -118,11 +118,16 @@ def free_columns(estimator: Any) -> set[str]:
 def _binary(estimator: Any, data: LabelledRows, fitting: Floats, noise: float) -> Scorecard:
     settings = _settings(estimator, data)
     rows = _rows(estimator, data, fitting, 1, noise)
-    return scorecard_of(estimator, data, rows, banded.grow_bands(rows, settings), settings)
+    return scorecard_of(estimator, data, rows, banded.grow_bands(rows, settings), settings, noise)
 
 
 def scorecard_of(
-    estimator: Any, data: LabelledRows, rows: BinnedRows, bands: Bands, settings: BandSettings
+    estimator: Any,
+    data: LabelledRows,
+    rows: BinnedRows,
+    bands: Bands,
+    settings: BandSettings,
+    noise: float = 0.0,
 ) -> Scorecard:
     """The card of grown bands: integer points, the curve of risks, and the decision."""
     found = round_bands(rows, bands, most_points(estimator), settings.forced)
@@ -132,7 +137,9 @@ def scorecard_of(
     totals = data.totals(plain)
     counts = np.bincount(totals, data.weights)
     hits = np.bincount(totals, data.weights * (data.labels == 1))
-    slope, _, _ = fit_line(counts, hits, bands.ridge * found.spread, found.slope, found.start)
+    slope = found.slope * held_out_slope(bands)
+    if noise > 0:  # bands were fitted to rows that were moved
+        slope, _, _ = fit_line(counts, hits, bands.ridge * found.spread, found.slope, found.start)
     slope = max(slope, 0.0) * shrinkage(bands)
     share = float(np.clip(hits.sum() / counts.sum(), 1e-9, 1 - 1e-9))
     start = start_for(totals, data.weights, slope, share)
