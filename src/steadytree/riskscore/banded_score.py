@@ -56,7 +56,7 @@ def fit_banded(estimator: Any, data: LabelledRows, fitting: Floats, seed: int) -
 
     def fit(excluded: frozenset[int]) -> Scorecard:
         own = replace(settings, excluded=excluded)
-        return scorecard_of(estimator, data, rows, banded.grow_bands(rows, own), own, noise)
+        return scorecard_of(estimator, data, rows, banded.grow_bands(rows, own), own, noise > 0)
 
     first = fit(frozenset())
     pool = search_pool(first, fit, lambda one: log_loss_of(one, data), estimator.pool_size)
@@ -118,7 +118,9 @@ def free_columns(estimator: Any) -> set[str]:
 def _binary(estimator: Any, data: LabelledRows, fitting: Floats, noise: float) -> Scorecard:
     settings = _settings(estimator, data)
     rows = _rows(estimator, data, fitting, 1, noise)
-    return scorecard_of(estimator, data, rows, banded.grow_bands(rows, settings), settings, noise)
+    grown = banded.grow_bands(rows, settings)
+    # one kind of slope for all sizes of noise, as they are compared
+    return scorecard_of(estimator, data, rows, grown, settings, moved=True)
 
 
 def scorecard_of(
@@ -127,7 +129,7 @@ def scorecard_of(
     rows: BinnedRows,
     bands: Bands,
     settings: BandSettings,
-    noise: float = 0.0,
+    moved: bool = False,
 ) -> Scorecard:
     """The card of grown bands: integer points, the curve of risks, and the decision."""
     found = round_bands(rows, bands, most_points(estimator), settings.forced)
@@ -138,7 +140,7 @@ def scorecard_of(
     counts = np.bincount(totals, data.weights)
     hits = np.bincount(totals, data.weights * (data.labels == 1))
     slope = found.slope * held_out_slope(bands)
-    if noise > 0:  # bands were fitted to rows that were moved
+    if moved:  # bands were fitted to rows that were moved
         slope, _, _ = fit_line(counts, hits, bands.ridge * found.spread, found.slope, found.start)
     slope = max(slope, 0.0) * shrinkage(bands)
     share = float(np.clip(hits.sum() / counts.sum(), 1e-9, 1 - 1e-9))
@@ -199,13 +201,13 @@ def check_decision(decision: Any) -> None:
 
 def _decision(decision: Any, scorecard: Scorecard, totals: NDArray[np.int64], data: LabelledRows):
     """The least total that predicts the event."""
-    tried = np.arange(totals.max() + 2)
+    tried = np.arange(_top(scorecard) + 2)
     (rule, number), *_ = decision.items() if isinstance(decision, Mapping) else [("risk", decision)]
     if rule in ("risk", "cost"):
         # a missed event costs `number` times as much as a false positive
         level = number if rule == "risk" else 1 / (1 + number)
         above = scorecard.risk(tried)[:, 1] > level
-        return int(tried[np.argmax(above)]) if above.any() else int(totals.max()) + 1
+        return int(tried[np.argmax(above)]) if above[:-1].any() else int(tried[-1])
     event = data.labels == 1
     own = event if rule == "sensitivity" else ~event
     whole = data.weights[own].sum()
@@ -215,10 +217,14 @@ def _decision(decision: Any, scorecard: Scorecard, totals: NDArray[np.int64], da
     return int(tried[np.flatnonzero(1 - at_least >= number - 1e-9)[0]])
 
 
+def _top(scorecard: Scorecard) -> int:
+    """The largest total that can occur."""
+    return sum(max(band.points[0] for band in variable.bands) for variable in scorecard.variables)
+
+
 def risk_groups(scorecard: Scorecard, mean_risk: float) -> tuple[RiskGroup, ...]:
     """Low, medium and high risk, by odds below half and from twice the mean odds on."""
-    top = sum(max(band.points[0] for band in variable.bands) for variable in scorecard.variables)
-    totals = np.arange(top + 1)
+    totals = np.arange(_top(scorecard) + 1)
     odds = logit(np.clip(scorecard.risk(totals)[:, 1], 1e-12, 1 - 1e-12)) - logit(mean_risk)
     index = 1 - (odds < -np.log(GROUP_ODDS)) + (odds >= np.log(GROUP_ODDS) - 1e-12)
     names = ("low", "medium", "high")
