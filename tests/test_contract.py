@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse
 import sklearn
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
@@ -175,41 +174,3 @@ def test_lazy_frames_and_repeated_columns_are_refused_in_plain_words(learner, ro
     for use in (lambda: clone(learner).fit(twice, y), lambda: fitted.predict(twice)):
         with pytest.raises(ValueError, match="'age' appear more than once: rename or drop them"):
             use()
-
-
-QUICKEST = st.StableTreeClassifier(max_depth=1, random_state=0)
-MEASURES = {
-    "average_sensitivity": lambda X, y: st.average_sensitivity(QUICKEST, X, y, repeats=2),
-    "stability_curve": lambda X, y: st.stability_curve(
-        QUICKEST, X, y, (0.0,), repeats=2, n_folds=2, n_seeds=1
-    ),
-    "distributional_sensitivity": lambda X, y: st.distributional_sensitivity(
-        QUICKEST, X, y, n_rows=1, n_trees=2
-    ),
-    "refits": lambda X, y: st.refits(QUICKEST, X, y, repeats=2),
-    "compare": lambda X, y: st.compare(["cart"], X, y, n_folds=2, sensitivity=False),
-    "separation": lambda X, y: st.separation(X, y),
-}
-
-
-@pytest.mark.parametrize("name", MEASURES)
-def test_measures_take_one_label_a_row_and_rows_that_are_there(name, rows):
-    X, y = rows[0][["age"]].fillna(50.0), rows[1]
-    measure = MEASURES[name]
-    measure(X, y)
-    with_gap, twice = y.astype(object), pd.concat([X, X], axis=1)
-    with_gap[3] = None
-    sparse = scipy.sparse.csr_matrix(X.to_numpy())
-    for features, labels, message in [
-        (pl.from_pandas(X).lazy(), y, r"X is a LazyFrame.*X\.collect\(\)"),
-        (sparse, y, r"X is a sparse matrix.*X\.toarray\(\)"),
-        (twice, y, "'age' appear more than once: rename or drop them"),
-        (X, pl.DataFrame({"y": y}).lazy(), r"[Xy] is a LazyFrame.*collect\(\)"),
-        (X, sparse, r"y is a sparse matrix.*y\.toarray\(\)"),
-        (X, "y", r"y (must hold one label a row|should be a 1d array), got an array of shape \(\)"),
-        (X, np.c_[y, y], r"got an array of shape \(90, 2\)"),
-        (X, y[:50], "90 rows.* 50 labels"),
-        (X, with_gap, r"1 (label\(s\)|row\(s\)).* first .*row 3: drop those rows or label them"),
-    ]:
-        with pytest.raises((TypeError, ValueError), match=message):
-            measure(features, labels)

@@ -26,13 +26,7 @@ from steadytree.data.dataset import Sampled
 from steadytree.data.labels import stratified_folds
 from steadytree.data.table import Table
 from steadytree.distance.tree_distance import tree_distance
-from steadytree.metrics.accuracy import (
-    Answers,
-    accuracy,
-    distinct_labels,
-    label_indices,
-    summarise_answers,
-)
+from steadytree.metrics.accuracy import Answers, accuracy, label_indices, summarise_answers
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
@@ -151,7 +145,6 @@ def compare_learners(
     """
     rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
     labels = rows.labels
-    distinct_labels(labels)  # refuses missing ones
     Integer(2, 20).check(n_folds, "n_folds")
     classes, counts = np.unique(labels, return_counts=True)
     rarest = str(classes[counts.argmin()])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from steadytree._base.documents import Document, convert, parse_json
 from steadytree._base.exceptions import TreeFileError
 from steadytree._base.files import write_text_atomically
-from steadytree.data.labels import label_array, labels_of_rows
+from steadytree.data.labels import label_array
 from steadytree.data.table import Table, quote, value_text
 
 
@@ -40,8 +40,7 @@ class Dataset:
         """Read X once; a Dataset is returned as it is."""
         if isinstance(X, Dataset):
             return X
-        table = Table.read(X)
-        return cls(table, None if y is None else labels_of_rows(y, table.n_rows), given=X)
+        return cls(Table.read(X), None if y is None else label_array(y), given=X)
 
     @property
     def n_rows(self) -> int:
@@ -83,8 +82,7 @@ class Sampled:
     def of(cls, X: Any, y: Any, most: int, seed: int = 0) -> "Sampled":
         """At most so many rows, with the classes in the same proportions."""
         data = Dataset.of(X, y)
-        n = data.n_rows
-        labels = labels_of_rows(y, n)
+        labels, n = label_array(y), data.n_rows
         if n <= most:
             return cls(data, labels, n)
         rng = np.random.default_rng(seed)

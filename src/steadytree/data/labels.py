@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-from steadytree.data.table import NO_VALUE, check_dense, check_not_masked, quote, value_text
+from steadytree.data.table import NO_VALUE, check_not_masked, quote, value_text
 
 UNKNOWN = -1
 CLOSE = 100_000  # range of whole numbers that are counted
@@ -20,7 +20,6 @@ def label_array(y: Any) -> NDArray[Any]:
 
     Nullable columns keep their type too, which scikit-learn would turn into float64.
     """
-    check_dense(y, "y")
     labels = np.asarray(y)
     if labels.dtype != object:
         return labels
@@ -29,18 +28,6 @@ def label_array(y: Any) -> NDArray[Any]:
         if kinds == {kind}:
             with contextlib.suppress(OverflowError):
                 return labels.astype(dtype)
-    return labels
-
-
-def labels_of_rows(y: Any, n_rows: int) -> NDArray[Any]:
-    """One label a row as an array, also where they come as a table of one column."""
-    labels = label_array(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise ValueError(f"y must hold one label a row, got an array of shape {labels.shape}.")
-    if len(labels) != n_rows:
-        raise ValueError(f"X has {n_rows} rows, but y has {len(labels)} labels.")
     return labels
 
 
@@ -62,7 +49,6 @@ def class_indices(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]
 
 def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     """One label a row; refuses missing labels, mixed types and numbers that go on."""
-    check_dense(y, "y")
     check_not_masked(y, "y")
     if not (isinstance(y, np.ndarray) and y.ndim == 1):
         y = column_or_1d(np.asarray(y) if hasattr(y, "dtype") else y, warn=True)

@@ -216,7 +216,10 @@ def check_form(X: Any) -> None:
     if is_read(X):  # its columns are arrays, not names
         return
     check_in_memory(X)
-    check_dense(X, "X")
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame, whose rows are not loaded: pass X.collect().")
+    if hasattr(X, "toarray"):
+        raise TypeError("X is a sparse matrix, which trees here do not take: pass X.toarray().")
     if isinstance(X, Mapping):
         raise TypeError(
             f"X is a {type(X).__name__}, not a table of rows and columns: pass a frame made "
@@ -226,16 +229,6 @@ def check_form(X: Any) -> None:
     names = getattr(X, "column_names", getattr(X, "columns", None))
     if names is not None and not callable(names):
         check_unique([str(name) for name in names])
-
-
-def check_dense(values: Any, what: str) -> None:
-    """Refuse what numpy would take for one cell: rows that are not loaded, and sparse ones."""
-    if type(values).__name__ == "LazyFrame":
-        raise TypeError(f"{what} is a LazyFrame, whose rows are not loaded: pass {what}.collect().")
-    if hasattr(values, "toarray"):
-        raise TypeError(
-            f"{what} is a sparse matrix, which trees here do not take: pass {what}.toarray()."
-        )
 
 
 def check_not_masked(values: Any, what: str) -> None:

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 
 from steadytree._base.notebook import Shown
 from steadytree._base.validation import Integer, Real
-from steadytree.data.labels import check_labels
-from steadytree.data.table import Table, check_form
+from steadytree.data.labels import label_array
+from steadytree.data.table import Table, check_in_memory
 from steadytree.distance._kernels import node_distance
 from steadytree.metrics.measurement import Measurement
 from steadytree.models._kernels import FlatTree
@@ -129,8 +129,8 @@ def stability_curve(
         raise ValueError("epsilons must name at least one value.")
     Integer(2).check(n_folds, "n_folds")
     Integer(1).check(n_seeds, "n_seeds")
-    check_form(X)
-    labels = check_labels(y, Table.read(X).n_rows)
+    check_in_memory(X)
+    labels = label_array(y)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     splits = list(folds.split(np.zeros((len(labels), 1)), labels))
     points = []
