@@ -44,14 +44,23 @@ THINNED = (
     ("cod-rna_train", 0.005),
     ("cod-rna_train", 0.002),
 )
+# sets that nothing was chosen on, first looked at after all settings stood
+FURTHER_THINNED = tuple(
+    (name, share) for name in ("skin", "made") for share in (0.05, 0.02, 0.005, 0.002)
+)
+MADE = "made"  # ten numbers of which some have curved effects, and two columns of categories
 SITES = "sites"
 QUICK = ("tumours", SITES)  # which need no data folder
 
 
 def names():
     """Every set, the main ones first."""
-    thinned = [f"{name} {share:.1%}" for name, share in THINNED]
-    return [*CHOSEN_ON, *OTHERS, *thinned, SITES]
+    return [*CHOSEN_ON, *OTHERS, *thinned((*THINNED, *FURTHER_THINNED)), SITES]
+
+
+def thinned(pairs):
+    """Names of sets whose outcome is made rarer."""
+    return [f"{name} {share:.1%}" for name, share in pairs]
 
 
 def load(name):
@@ -62,9 +71,12 @@ def load(name):
         found = load_breast_cancer(as_frame=True)
         return found.data, 1 - found.target.to_numpy()
     base, _, share = name.partition(" ")
-    frame = pd.read_csv(pathlib.Path(os.environ["STEADYTREE_DATA"]) / f"{base}.csv.gz")
-    y = frame.pop("target")
-    y = (y == sorted(y.unique())[-1]).to_numpy().astype(int)
+    if base == MADE:
+        frame, y = made()
+    else:
+        frame = pd.read_csv(pathlib.Path(os.environ["STEADYTREE_DATA"]) / f"{base}.csv.gz")
+        y = frame.pop("target")
+        y = (y == sorted(y.unique())[-1]).to_numpy().astype(int)
     if share:
         return thin(frame, y, float(share.rstrip("%")) / 100)
     return sample(frame, y, MOST_ROWS)
@@ -94,6 +106,21 @@ def sites(n=10_000, n_sites=60, seed=3):
     level = -2.0 + effect[site] + numbers @ [0.5, -0.4, 0.3, 0.0, 0.0]
     frame = pd.DataFrame(numbers, columns=[f"x{j}" for j in range(5)])
     frame["site"] = [f"site {k}" for k in site]
+    return frame, (rng.random(n) < 1 / (1 + np.exp(-level))).astype(int)
+
+
+def made(n=60_000, seed=20):
+    """Ten numbers of several shapes, two columns of categories; an outcome with known log odds."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(n, 10))
+    numbers[:, 3:6] = np.exp(numbers[:, 3:6])
+    region, plan = rng.integers(0, 12, n), rng.integers(0, 4, n)
+    level = -1.5 + numbers[:, :3] @ [0.8, -0.6, 0.4] + 0.7 * np.log(numbers[:, 3])
+    level += 0.5 * (numbers[:, 4] > 2) + 0.3 * numbers[:, 6] ** 2
+    level += (rng.normal(size=12) * 0.5)[region] + np.array([0.0, 0.0, 0.4, 0.9])[plan]
+    frame = pd.DataFrame(numbers.round(3), columns=[f"x{j}" for j in range(10)])
+    frame["region"] = [f"region {k}" for k in region]
+    frame["plan"] = np.array(["a", "b", "c", "d"], object)[plan]
     return frame, (rng.random(n) < 1 / (1 + np.exp(-level))).astype(int)
 
 

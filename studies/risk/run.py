@@ -114,12 +114,12 @@ def stored_peers(lines):
     """Peers' lines of an earlier run on the same splits, where lines have none."""
     rows = csv.DictReader(pathlib.Path(__file__).with_name("peers.csv").open(encoding="utf-8"))
     sets = {line["set"] for line in lines}
-    measured = {(line["set"], line["method"]) for line in lines}
+    measured = {(line["set"], line["method"], line["seed"]) for line in lines}
     return [
         {key: row[key] if key in ("set", "method") else float(row[key]) for key in row}
         | {"seed": int(row["seed"])}
         for row in rows
-        if row["set"] in sets and (row["set"], row["method"]) not in measured
+        if row["set"] in sets and (row["set"], row["method"], int(row["seed"])) not in measured
     ]
 
 

@@ -15,7 +15,8 @@ def all_tables(lines):
     parts = {
         "Sets on which settings were chosen, on other splits": data.CHOSEN_ON,
         "Sets that had no part in the choice": data.OTHERS,
-        "Rarer outcomes": [name for name in data.names() if "%" in name],
+        "Rarer outcomes": data.thinned(data.THINNED),
+        "Rarer outcomes of further sets": data.thinned(data.FURTHER_THINNED),
         "60 sites": [data.SITES],
         "Tumours": data.QUICK[:1],
     }

@@ -51,6 +51,19 @@ def test_identifiers_and_columns_are_kept(run, files):
     assert printed.splitlines()[0].startswith("id,age,smoker,ward,died,total,")
 
 
+def test_rows_of_a_fit_keep_columns_that_it_leaves_out(run, files):
+    _, rows, folder = files
+    given = ["--target", "died", "--drop", "id", "--drop", "note", "--out", folder / "o.csv"]
+    assert run(folder / "new.csv", *given)[0] == 0
+    found = pd.read_csv(folder / "o.csv", dtype={"id": str})
+    assert found["id"].tolist() == rows["id"].tolist()
+    assert found.columns.tolist()[: rows.shape[1]] == rows.columns.tolist()
+    rows.assign(total=1).to_csv(folder / "old.csv", index=False)
+    assert run(folder / "old.csv", *given, "--drop", "total")[0] == 0
+    again = pd.read_csv(folder / "o.csv", dtype={"id": str})
+    pd.testing.assert_frame_equal(again, found)
+
+
 def test_limits_end_with_exit_code_3_and_the_scores_are_written(run, files):
     _, rows, folder = files
     given = ["--card", folder / "a.card.json", "--out", folder / "o.csv", "--outcome", "died"]

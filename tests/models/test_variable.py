@@ -99,6 +99,12 @@ def test_bands_in_words_are_what_is_applied():
     assert Band((0,)).text(SPACE[0]) == "any"
 
 
+def test_categories_that_are_ranges_are_listed_in_their_order():
+    column = Column("age", "categorical", categories=("30-59", "60+", "<30", "≥ 80"))
+    assert Band((0,), categories=(0, 2)).text(column) == "<30, 30-59"
+    assert Band((1,), categories=(1, 3)).text(column) == "60+, ≥ 80"
+
+
 def test_missing_values_that_nobody_had_share_the_line_of_the_band_they_count_as():
     """A line of their own only where rows were missing, or where no band has their points."""
     nobody = FeatureSpace([replace(column, missing=False) for column in SPACE])

@@ -3,6 +3,7 @@
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard
+from steadytree.models.variable import category_conditions
 from steadytree.reporting.text import indented_rules, scorecard_text
 
 
@@ -29,3 +30,16 @@ def test_points_of_a_risk_score_are_aligned():
         "  missing        0",
         "above 0: goes, else stays",
     ]
+
+
+def test_many_categories_of_a_risk_score_fill_lines_of_their_own():
+    towns = [f"Market Town upon River {letter}" for letter in "ABCDEFGHI"]
+    space = FeatureSpace.declare(bounds={}, categories={"town": towns})
+    found = category_conditions(0, [0] * 4 + [3] * 5, missing=0)
+    conditions, points = zip(*found, strict=True)
+    text = scorecard_text(Scorecard(space, ["no", "yes"], conditions, points, 0, 0.7, -2.0))
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 75
+    assert [line.split()[-1] for line in lines if line.endswith("+3")] == ["+3"]
+    words = " ".join(line.removesuffix("+3").removesuffix(" 0") for line in lines).split()
+    assert ", ".join(towns[:4]) in " ".join(words)

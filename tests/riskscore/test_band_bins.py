@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steadytree.data.column import Column
-from steadytree.riskscore.band_bins import MOST_BINS, ColumnBins, order_of_ranges, round_thresholds
+from steadytree.riskscore.band_bins import MOST_BINS, ColumnBins, round_thresholds
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -40,26 +40,6 @@ def test_thresholds_between_few_fractions_keep_their_distance(seed):
     assert (x[1:] - at >= gaps / 4 - 1e-12).all()
     close = np.array([1.0, np.nextafter(1.0, 2)])
     assert round_thresholds(close, np.ones(2)).tolist() == [close[1]]
-
-
-@pytest.mark.parametrize(
-    ("categories", "ranks"),
-    [
-        (["10-14", "15-19", "5-9"], [1, 2, 0]),
-        (["30 to 39", "<30", "40+", ">= 50"], [1, 0, 2, 3]),
-        (["under 18", "18–64", "over 64"], [0, 1, 2]),
-        (["<=5", "5-9", "<5", ">5"], [1, 2, 0, 3]),
-        (["-1.5-0", "0-1.5", "1.5"], [0, 1, 2]),
-        (["10", "20", "30-40"], None),  # rather codes
-        (["10-14", "15-19"], None),
-        (["10-14", "15-19", "unknown"], None),
-        (["1-2", "1 - 2", "3-4"], None),
-        (["2021-03-04", "2021-03-05", "2021-03-06"], None),
-    ],
-)
-def test_categories_that_are_ranges_of_numbers_have_an_order(categories, ranks):
-    found = order_of_ranges(categories)
-    assert (found if found is None else found.tolist()) == ranks
 
 
 def test_a_frequent_value_has_a_bin_of_its_own():

@@ -84,10 +84,10 @@ def test_a_fit_that_gains_little_is_shrunken_more():
 
 
 def test_the_slope_is_shrunken_by_the_part_of_the_gain_that_the_search_paid_for():
-    """By hand: prices of 20 and a gain of 2 (100 - 80) = 40 leave 1 - 0.5 * 20 / 40."""
+    """By hand: prices of 20 and a gain of 2 (100 - 80) = 40 leave 1 - 0.75 * 20 / 40."""
     bands = grow_bands(binned_rows(0), BandSettings(5, 5))
     found = replace(bands, null_loss=100.0, plain_loss=80.0, paid={0: 20.0})
-    assert shrinkage(found) == pytest.approx(0.75)
+    assert shrinkage(found) == pytest.approx(0.625)
     assert shrinkage(replace(found, paid={0: 200.0})) == 0.0
     assert shrinkage(replace(found, plain_loss=100.0)) == 0.0
 

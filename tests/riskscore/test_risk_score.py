@@ -193,6 +193,20 @@ def test_decisions_are_what_they_are_asked_to_be():
             np.testing.assert_array_equal(chosen, risk > (0.1 if decision == {"cost": 9} else 0.2))
 
 
+@pytest.mark.parametrize("decision", [0.2, 0.5, 0.95, {"cost": 3}])
+def test_a_total_that_no_training_row_has_predicts_the_event_where_its_risk_says_so(decision):
+    groups = np.repeat([0, 1, 2], 200)
+    X = pd.DataFrame({"smokes": groups == 1, "drinks": groups == 2})  # nobody does both
+    y = np.tile(np.arange(200), 3) < np.array([10, 60, 60])[groups]
+    model = RiskScoreClassifier(decision=decision).fit(X, y)
+    both = sum(max(band.points[0] for band in one.bands) for one in model.card_.variables)
+    assert both > model.total(X).max()
+    totals = np.arange(both + 1)
+    least = decision if isinstance(decision, float) else 0.25
+    chosen = totals >= model.card_.decision
+    np.testing.assert_array_equal(chosen, model.card_.risk(totals)[:, 1] > least)
+
+
 def test_class_weights_move_the_decision_and_leave_the_risks_honest():
     X, y = patients(share=0.1)
     model = RiskScoreClassifier(class_weight="balanced").fit(X, y)

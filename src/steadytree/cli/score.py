@@ -178,7 +178,9 @@ def score(
             found = _fit_scorecard(model, data, str(target), drop or [], positive, progress)
     found = found._replace(scorecard=described(found.scorecard, title, unit or []))
     drift = None if card is None else checks.drift(found)
-    scored = scored_csv(found, data, drop or [], scale, reasons) if out or card else ""
+    scored = ""
+    if out or card:
+        scored = scored_csv(found, data, drop or [], scale, reasons, is_fitted=card is None)
     texts = {out: scored, bands: bands_csv(found.scorecard, scale) if bands else ""}
     texts |= sheet_texts(found.scorecard, sheets, found.scorecard.title or target or "")
     if save is not None:

@@ -137,8 +137,12 @@ def scored_csv(
     drop: list[str],
     scaling: tuple[float, float, float] | None,
     n_reasons: int,
+    is_fitted: bool = False,
 ) -> str:
-    """All columns of the file as they stand there, and those of the scores."""
+    """All columns of the file as they stand there, and those of the scores.
+
+    What a fit leaves out, such as identifiers, stays in the rows, unless scores have that name.
+    """
     from steadytree.data.readers import read_texts
     from steadytree.data.table import quote
     from steadytree.riskscore.scaling import Scaling
@@ -146,7 +150,8 @@ def scored_csv(
 
     scale = None if scaling is None else Scaling.of(found.scorecard, *scaling)
     added = ScoredRows.of(found.scorecard, found.rows, scale).columns(n_reasons)
-    given = read_texts(data, skip=drop)
+    left_out = [name for name in drop if not is_fitted or name in added]
+    given = read_texts(data, skip=left_out)
     both = [name for name in added if name in given]
     if both:
         raise ValueError(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.column import Column
+from steadytree.data.ranges import order_of_ranges
 from steadytree.models.condition import Condition
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ class Band:
         if self.is_missing:
             return "missing or unknown" if column.is_categorical else "missing"
         if column.is_categorical:
-            return ", ".join(column.categories[index] or '""' for index in self.categories)
+            ranks = order_of_ranges(column.categories)
+            own = self.categories if ranks is None else sorted(self.categories, key=ranks.item)
+            return ", ".join(column.categories[index] or '""' for index in own)
         low, high = (repr(float(x)).removesuffix(".0") for x in (self.low, self.high))
         if column.kind == "binary" and (0 < self.low <= 1 or 0 < self.high <= 1):
             return "yes" if self.low > 0 else "no"

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Collection, Sequence
 from itertools import compress
+from textwrap import wrap
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -72,7 +73,9 @@ def scorecard_text(scorecard: Scorecard) -> str:
         unit = f" ({block.unit})" if block.unit else ""
         rows.append([block.name + unit, *[""] * len(sheet.start)])
         for text, points in block.bands:
-            rows.append([f"  {text}", *(f"{value:+d}" if value else "0" for value in points)])
+            first, *others = wrap(text, BAND_WIDTH, break_long_words=False) or [text]
+            rows.append([f"  {first}", *(f"{value:+d}" if value else "0" for value in points)])
+            rows += [[f"    {line}", *[""] * len(points)] for line in others]
     lines = [sheet.title] if scorecard.title else []
     lines += [*(_aligned(rows) if rows else ()), sheet.rule]
     for label, listed in sheet.risks:
@@ -103,6 +106,7 @@ def _aligned(rows: list[list[str]]) -> list[str]:
     return lines
 
 
+BAND_WIDTH = 60  # of a group of categories in a risk score
 MOST_CLASSES = 8  # more make the confusion matrix too wide for a terminal
 WIDTH = 100
 NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")

@@ -1,21 +1,16 @@
 """Bins of the columns for bands: round thresholds of numbers, categories with rare ones pooled."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.column import Column, Kind
+from steadytree.data.ranges import order_of_ranges
 from steadytree.riskscore._kernels.bands import round_between
 
 MOST_BINS = 64
 RARE = 0.002  # share of the weight below which categories are pooled
-NUMBER = r"(-?\d+(?:\.\d+)?)"
-# "30-39", "30 to 39", "<30", "under 30", ">= 60", "60+"; a plain number may be a code
-SIDE = r"(<=?|>=?|≤|≥|under|over|up to)"
-RANGE = re.compile(rf"{SIDE}?\s*{NUMBER}(?:\s*(?:-|–|to)\s*{NUMBER}|\s*\+)?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,23 +61,6 @@ class ColumnBins:
         else:
             found = np.searchsorted(self.thresholds, values, side="right")
         return np.where(missing, self.size, found)
-
-
-def order_of_ranges(categories: Sequence[object]) -> NDArray[np.int64] | None:
-    """Ranks of at least three categories that are ranges of numbers; None where one is not."""
-    found = [RANGE.fullmatch(str(category).strip()) for category in categories]
-    ranges = [one for one in found if one is not None]
-    plain = sum(one[0] == one[2] for one in ranges)
-    if len(ranges) < len(found) or len(found) < 3 or plain > len(found) / 2:
-        return None
-    # what is below a number comes before what begins at it, and what is above it after both
-    sides = {"<": -1, "under": -1, "<=": 0, "≤": 0, "up to": 0, ">=": 1, "≥": 1, ">": 2, "over": 2}
-    keys = [(float(one[2]), sides.get(one[1], 1), float(one[3] or one[2])) for one in ranges]
-    if len(set(keys)) < len(keys):
-        return None
-    ranks = np.empty(len(keys), np.int64)
-    ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
-    return ranks
 
 
 def round_thresholds(

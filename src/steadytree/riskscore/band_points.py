@@ -12,7 +12,7 @@ from steadytree.riskscore._kernels.bands import polish_steps
 from steadytree.riskscore.band_regression import Bands
 from steadytree.riskscore.banded import BinnedRows
 
-SEARCHED = 0.5  # part of a split's price that its gain is too high by
+SEARCHED = 0.75  # part of a split's price that its gain is too high by
 NEAR = 0.5  # log likelihood that smaller points may cost
 
 Floats = NDArray[np.float64]

@@ -9,6 +9,8 @@ from scipy.special import expit
 
 # a normal prior on the log odds of each band: of variance 1/2 in the search, at most 10 after it
 RIDGE, LEAST_RIDGE = 2.0, 0.1
+AROUND_ONE = 16.0  # precision of the prior of the factor on log odds: a standard deviation of 1/4
+MOST_LEVERAGE = 0.95  # share to which a row determines its own risk, where it is left out
 KNOWN = 8.0  # coefficients that the prior's variance of 1/2 counts as, in its estimate
 
 Floats = NDArray[np.float64]
@@ -77,12 +79,38 @@ def with_own_prior(found: Bands) -> Bands:
     from that prior: where the evidence has its top, large log odds of few events go on growing.
     """
     _, design, theta = _coefficients(found)
+    left = found.ridge * np.trace(_inverse(found, design, theta)[1:, 1:])
+    known, squares = len(theta) - 1 - left + KNOWN, theta[1:] @ theta[1:] + KNOWN / RIDGE
+    return refit(replace(found, ridge=float(np.clip(known / squares, LEAST_RIDGE, RIDGE))))
+
+
+def held_out_slope(found: Bands) -> float:
+    """The factor with which log odds of rows that were left out fit best; 1 is usual.
+
+    Each row is left out in turn, to second order. Above 1 the prior shrinks too much, below 1 too
+    little; few rows tell this poorly, so the factor has a normal prior around 1.
+    """
+    if not found.used:
+        return 1.0
+    _, design, theta = _coefficients(found)
+    levels = design @ theta
+    risk, spread = expit(levels), ((design @ _inverse(found, design, theta)) * design).sum(axis=1)
+    step = spread / (1 - np.minimum(spread * risk * (1 - risk), MOST_LEVERAGE))
+    others = np.maximum(found.weight - found.events, 0.0)
+    left_out = np.concatenate([levels - step * (1 - risk), levels + step * risk])
+    line, weight = np.stack([np.ones_like(left_out), left_out], axis=1), [found.events, others]
+    events = np.append(found.events, np.zeros_like(others))
+    prior, none = np.array([0.0, AROUND_ONE]), np.zeros(2)
+    change, _ = _newton(line, np.concatenate(weight), events, prior, none, left_out)
+    return max(1 + float(change[1]), 0.0)
+
+
+def _inverse(found: Bands, design: Floats, theta: Floats) -> Floats:
+    """The inverse of the penalised loss's curvature."""
     levels = design @ theta
     curve = (design.T * (found.weight * expit(levels) * expit(-levels))) @ design
     ridge = np.append(1e-9, np.full(len(theta) - 1, found.ridge))
-    left = found.ridge * np.trace(np.linalg.inv(curve + np.diag(ridge))[1:, 1:])
-    known, squares = len(theta) - 1 - left + KNOWN, theta[1:] @ theta[1:] + KNOWN / RIDGE
-    return refit(replace(found, ridge=float(np.clip(known / squares, LEAST_RIDGE, RIDGE))))
+    return np.asarray(np.linalg.inv(curve + np.diag(ridge)), np.float64)
 
 
 def _coefficients(found: Bands) -> tuple[list[Floats], Floats, Floats]:
@@ -98,17 +126,22 @@ def _coefficients(found: Bands) -> tuple[list[Floats], Floats, Floats]:
 
 
 def _newton(
-    design: Floats, weight: Floats, events: Floats, ridge: Floats, theta: Floats
+    design: Floats,
+    weight: Floats,
+    events: Floats,
+    ridge: Floats,
+    theta: Floats,
+    known: Floats | float = 0.0,
 ) -> tuple[Floats, float]:
-    """Newton steps with halving on the penalised logistic loss."""
+    """Newton steps with halving on the penalised logistic loss; known is a part of the log odds."""
 
     def loss(at: Floats) -> float:
-        level = design @ at
+        level = known + design @ at
         return float((weight * np.logaddexp(0, level) - events * level).sum() + 0.5 * ridge @ at**2)
 
     now = loss(theta)
     for _ in range(30):
-        risk = expit(design @ theta)
+        risk = expit(known + design @ theta)
         slope = design.T @ (weight * risk - events) + ridge * theta
         curve = (design.T * (weight * risk * (1 - risk))) @ design
         step = np.linalg.solve(curve + np.diag(ridge + 1e-9), slope)

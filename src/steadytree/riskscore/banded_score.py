@@ -15,7 +15,7 @@ from steadytree.riskscore import banded
 from steadytree.riskscore._kernels.bands import fit_line
 from steadytree.riskscore.band_bins import ColumnBins
 from steadytree.riskscore.band_points import conditions_of, round_bands, shrinkage, start_for
-from steadytree.riskscore.band_regression import Bands
+from steadytree.riskscore.band_regression import Bands, held_out_slope
 from steadytree.riskscore.banded import BandSettings, BinnedRows
 from steadytree.riskscore.boosting import TAUS, Points, last_within_error
 from steadytree.riskscore.candidates import (
@@ -57,7 +57,7 @@ def fit_banded(estimator: Any, data: LabelledRows, fitting: Floats, seed: int) -
 
     def fit(excluded: frozenset[int]) -> Scorecard:
         own = replace(settings, excluded=excluded)
-        return scorecard_of(estimator, data, rows, banded.grow_bands(rows, own), own)
+        return scorecard_of(estimator, data, rows, banded.grow_bands(rows, own), own, noise > 0)
 
     first = fit(frozenset())
     pool = search_pool(first, fit, lambda one: log_loss_of(one, data), estimator.pool_size)
@@ -119,11 +119,18 @@ def free_columns(estimator: Any) -> set[str]:
 def _binary(estimator: Any, data: LabelledRows, fitting: Floats, noise: float) -> Scorecard:
     settings = _settings(estimator, data)
     rows = _rows(estimator, data, fitting, 1, noise)
-    return scorecard_of(estimator, data, rows, banded.grow_bands(rows, settings), settings)
+    grown = banded.grow_bands(rows, settings)
+    # one kind of slope for all sizes of noise, as they are compared
+    return scorecard_of(estimator, data, rows, grown, settings, moved=True)
 
 
 def scorecard_of(
-    estimator: Any, data: LabelledRows, rows: BinnedRows, bands: Bands, settings: BandSettings
+    estimator: Any,
+    data: LabelledRows,
+    rows: BinnedRows,
+    bands: Bands,
+    settings: BandSettings,
+    moved: bool = False,
 ) -> Scorecard:
     """The card of grown bands: integer points, the curve of risks, and the decision."""
     found = round_bands(rows, bands, most_points(estimator), settings.forced)
@@ -133,7 +140,9 @@ def scorecard_of(
     totals = data.totals(plain)
     counts = np.bincount(totals, data.weights)
     hits = np.bincount(totals, data.weights * (data.labels == 1))
-    slope, _, _ = fit_line(counts, hits, bands.ridge * found.spread, found.slope, found.start)
+    slope = found.slope * held_out_slope(bands)
+    if moved:  # bands were fitted to rows that were moved
+        slope, _, _ = fit_line(counts, hits, bands.ridge * found.spread, found.slope, found.start)
     slope = max(slope, 0.0) * shrinkage(bands)
     share = float(np.clip(hits.sum() / counts.sum(), 1e-9, 1 - 1e-9))
     start = start_for(totals, data.weights, slope, share)
@@ -197,13 +206,13 @@ def check_decision(decision: Any) -> None:
 
 def _decision(decision: Any, scorecard: Scorecard, totals: NDArray[np.int64], data: LabelledRows):
     """The least total that predicts the event."""
-    tried = np.arange(totals.max() + 2)
+    tried = np.arange(_top(scorecard) + 2)
     (rule, number), *_ = decision.items() if isinstance(decision, Mapping) else [("risk", decision)]
     if rule in ("risk", "cost"):
         # a missed event costs `number` times as much as a false positive
         level = number if rule == "risk" else 1 / (1 + number)
         above = scorecard.risk(tried)[:, 1] > level
-        return int(tried[np.argmax(above)]) if above.any() else int(totals.max()) + 1
+        return int(tried[np.argmax(above)]) if above[:-1].any() else int(tried[-1])
     event = data.labels == 1
     own = event if rule == "sensitivity" else ~event
     whole = data.weights[own].sum()
@@ -213,10 +222,14 @@ def _decision(decision: Any, scorecard: Scorecard, totals: NDArray[np.int64], da
     return int(tried[np.flatnonzero(1 - at_least >= number - 1e-9)[0]])
 
 
+def _top(scorecard: Scorecard) -> int:
+    """The largest total that can occur."""
+    return sum(max(band.points[0] for band in variable.bands) for variable in scorecard.variables)
+
+
 def risk_groups(scorecard: Scorecard, mean_risk: float) -> tuple[RiskGroup, ...]:
     """Low, medium and high risk, by odds below half and from twice the mean odds on."""
-    top = sum(max(band.points[0] for band in variable.bands) for variable in scorecard.variables)
-    totals = np.arange(top + 1)
+    totals = np.arange(_top(scorecard) + 1)
     odds = logit(np.clip(scorecard.risk(totals)[:, 1], 1e-12, 1 - 1e-12)) - logit(mean_risk)
     index = 1 - (odds < -np.log(GROUP_ODDS)) + (odds >= np.log(GROUP_ODDS) - 1e-12)
     names = ("low", "medium", "high")

@@ -332,9 +332,11 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         binary["pool_size"] = None if self.pool_size == 1 else self.pool_size
         given = [name for name, value in binary.items() if value is not None]
         if given and len(classes) > 2:
+            known = classes.tolist()
+            label = self.positive if self.positive in known else known[-1]
             raise ValueError(
                 f"{given[0]} is for two classes, but y has {len(classes)}: leave it out, or make y "
-                "tell one class from the rest, as in y == 'a'."
+                f"tell one class from the rest, as in y == {label!r}."
             )
         if self.positive is not None and self.positive not in classes.tolist():
             raise ValueError(

@@ -74,6 +74,10 @@ def test_many_totals_share_lines_but_not_over_the_end_of_a_risk_group():
 def test_the_rule_is_the_decision():
     assert Sheet.of(long_card()).rule == "9 or more: 1, else 0"
     assert Sheet.of(replace(long_card(), decision=None)).rule == "above 0: 1, else 0"
+    top = max(possible_totals(long_card()))
+    assert Sheet.of(replace(long_card(), decision=top)).rule == f"{top} or more: 1, else 0"
+    assert Sheet.of(replace(long_card(), decision=top + 1)).rule == "every total: 0"
+    assert Sheet.of(replace(long_card(), decision=0)).rule == "every total: 1"
     card = replace(long_card(), title="A title")
     assert Sheet.of(card).title == "A title"
     assert Sheet.of(card, "Another").title == "Another"

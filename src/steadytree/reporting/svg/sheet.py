@@ -135,6 +135,9 @@ def _rule(scorecard: Scorecard, labels: tuple[str, ...]) -> str:
         return "the class with the greatest total is predicted; the first one on ties"
     if scorecard.decision is None:
         return f"above 0: {labels[1]}, else {labels[0]}"
+    totals = possible_totals(scorecard)
+    if not min(totals) < scorecard.decision <= max(totals):
+        return f"every total: {labels[int(scorecard.decision <= min(totals))]}"
     return f"{scorecard.decision} or more: {labels[1]}, else {labels[0]}"
 
 

@@ -6,13 +6,6 @@ from steadytree._base.jit import kernel
 
 
 @kernel
-def fill_with(value, out):
-    """Write one value into all places of out (n,)."""
-    for k in range(out.shape[0]):
-        out[k] = value
-
-
-@kernel
 def add_to(total, values, times):
     """Add values (n,), so many times, to total (n,)."""
     for k in range(values.shape[0]):
@@ -38,7 +31,7 @@ def largest_of(values):
 
 
 @kernel
-def place_of_most(values):
+def index_of_largest(values):
     """Where the largest of values (n,) is, the first of equal ones."""
     best = 0
     for k in range(1, values.shape[0]):

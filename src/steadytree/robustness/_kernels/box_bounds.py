@@ -3,8 +3,8 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.models._kernels import copy_into
-from steadytree.robustness._kernels.arrays import add_to, fill_with, largest_of, rows_above
+from steadytree.models._kernels import copy_into, set_all
+from steadytree.robustness._kernels.arrays import add_to, largest_of, rows_above
 from steadytree.robustness._kernels.box_roots import (
     spread_bound,
     spread_sides,
@@ -89,7 +89,7 @@ def pair_bound(table, weight, whole, column, index, goal, rounds, share):
     n, bound, value, halves = table.label.shape[0], np.inf, -np.inf, (np.inf, np.inf)
     left, right = sides_of(table, column, index)
     tried, own = np.empty(n), np.empty((2, n))
-    fill_with(0.5, tried)
+    set_all(tried, 0.5)
     first = second = (0.0, -1, 0, 0, 0)
     best = first, second
     for turn in range(rounds):
@@ -172,7 +172,7 @@ def close_pair(table, weight, column, index, goal, share, start, budget):
             position += size
             continue
         left_sum, right_sum = class_sums(table, other, rows, own[0])
-        fill_with(0.0, on_left)
+        set_all(on_left, 0.0)
         copy_into(totals, on_right)
         for k in range(size):
             add_to(on_left, left_sum[k], 1.0)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.models._kernels import set_all
 from steadytree.robustness._kernels.arrays import (
-    fill_with,
+    index_of_largest,
     largest_of,
-    place_of_most,
     rows_above,
 )
 
@@ -106,7 +106,7 @@ def sum_by_rank(table, column, rows, own, heavy, total, sums):
     left_from, right_below = table.left_from[column], table.right_below[column]
     n_groups = total.shape[0]
     for index in range(sums.shape[0]):
-        fill_with(0.0, sums[index])
+        set_all(sums[index], 0.0)
     if n_groups == 2:
         for k in range(rows.shape[0]):
             row = rows[k]
@@ -162,7 +162,7 @@ def best_threshold(sums, total, column, best):
 @kernel
 def two_groups(on_left, on_right):
     """The largest sum of a left and a right weight of different groups, and the groups."""
-    left, right = place_of_most(on_left), place_of_most(on_right)
+    left, right = index_of_largest(on_left), index_of_largest(on_right)
     if left != right:
         return on_left[left] + on_right[right], left, right
     most, first, second = -np.inf, left, right
@@ -191,7 +191,7 @@ def all_sums(table, weight):
 @kernel
 def best_leaf(total):
     """Value and label of a leaf as a stump: column -1."""
-    label = place_of_most(total)
+    label = index_of_largest(total)
     return total[label], -1, 0, label, label
 
 

@@ -8,11 +8,11 @@ from m on are leaves. The column of a leaf is -1; what is stored under a leaf do
 import numpy as np
 
 from steadytree._base.jit import kernel
+from steadytree.models._kernels import set_all
 from steadytree.robustness._kernels.arrays import (
     any_of,
-    fill_with,
+    index_of_largest,
     largest_of,
-    place_of_most,
     rows_with,
     sum_of,
 )
@@ -65,7 +65,7 @@ def mark_rows(table, tree, correct, counts):
     m, n = tree.shape[0] // 2, table.label.shape[0]
     used, value = used_nodes(tree), 0.0
     for v in range(2 * m - 1, 0, -1):
-        fill_with(v == 1, counts[v])
+        set_all(counts[v], v == 1)
         if used[v]:
             mark_correct(table, tree, v, correct)
     for v in range(1, m):
@@ -197,7 +197,7 @@ def improve_node(table, tree, v, correct, counts, slack, first):
     for row in rows:
         totals[table.label[row]] += table.weight[row]
         now += table.weight[row] * correct[v, row]
-    penalty, label, work = table.penalty, place_of_most(totals), all_thresholds(table)
+    penalty, label, work = table.penalty, index_of_largest(totals), all_thresholds(table)
     now -= penalty * splits_under(tree, v)
     value, is_split = now, tree[v, COLUMN] >= 0
     if is_split and splits_under(tree, v) > 1:
@@ -274,10 +274,10 @@ def grow(table, tree, v, tilt, correct, counts):
         rows = rows_with(counts[v])
         work += rows.shape[0] * table.n_thresholds.shape[0] + splits
         work += 2 * m * table.label.shape[0]
-        fill_with(0.0, totals)
+        set_all(totals, 0.0)
         for row in rows:
             totals[table.label[row]] += table.weight[row]
-        tree[v, COLUMN], tree[v, LABEL] = -1, place_of_most(totals)
+        tree[v, COLUMN], tree[v, LABEL] = -1, index_of_largest(totals)
         if v >= m or rows.shape[0] == 0:
             continue
         one, most, least = sum_of(totals) / rows.shape[0], largest_of(totals), -np.inf

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.robustness._kernels.arrays import fill_with, sort_by, sum_of
+from steadytree.models._kernels import set_all
+from steadytree.robustness._kernels.arrays import sort_by, sum_of
 
 
 class RobustTable(NamedTuple):
@@ -56,7 +57,7 @@ def box_costs(splits, sides, path_length, table, costs):
     a column the most expensive split counts, which is exact for intervals and sets of categories.
     """
     n_bins = table.left_bins.shape[1]
-    fill_with(0.0, costs)
+    set_all(costs, 0.0)
     for first in range(path_length):
         feature, repeated = table.feature[splits[first]], False
         for other in range(first):
@@ -76,7 +77,7 @@ def box_costs(splits, sides, path_length, table, costs):
             elif inside:
                 observed = True
         if not (observed or missing):
-            fill_with(np.inf, costs)
+            set_all(costs, np.inf)
             return False
         add_column(first, feature, splits, sides, path_length, table, observed, costs)
     return True
@@ -172,7 +173,7 @@ def tree_costs(encoding, depth, table, costs):
     for level in range(depth + 1):
         size[level] = (1 << (depth - level)) - 1  # indices of a child's sub-tree
     reach = np.empty(n)
-    fill_with(np.inf, costs)
+    set_all(costs, np.inf)
     level = 0
     while True:
         if encoding[index[level]] < 0:
@@ -199,7 +200,7 @@ def count_sides(rows, split, table, counts):
     """Fill counts (2, n_classes, n_levels) with weights by side; returns the number on the left."""
     for side in range(2):
         for label in range(counts.shape[1]):
-            fill_with(0.0, counts[side, label])
+            set_all(counts[side, label], 0.0)
     n_left = 0
     for index in range(rows.shape[0]):
         row = rows[index]
@@ -251,7 +252,7 @@ def lower_bound(counts, cross, penalty, value, bound):
             wrong = penalty + all_rows - correct
             if first == second or wrong >= highest:
                 continue
-            fill_with(wrong, value)
+            set_all(value, wrong)
             add_crossing(counts, cross, first, second, value)
             for interval in range(value.shape[0]):
                 bound[interval] = min(bound[interval], value[interval])
@@ -260,7 +261,7 @@ def lower_bound(counts, cross, penalty, value, bound):
 @kernel
 def stump_bound(rows, table, intervals, penalty, bound):
     """Fill bound (n_intervals,) with the least loss of a leaf or one split on the given rows."""
-    fill_with(leaf_loss(rows, table), bound)
+    set_all(bound, leaf_loss(rows, table))
     if bound[0] == 0.0:
         return
     counts = np.empty((2, table.n_classes, intervals.cross.shape[1]))
@@ -302,7 +303,7 @@ def one_side_only(below, beyond, left_leaf, right_leaf):
 def two_level_bound(rows, table, intervals, charge, bound):
     """Fill bound (n_intervals,) by a lower bound of two levels; charge: penalty, most splits."""
     penalty, most_splits = charge
-    fill_with(leaf_loss(rows, table), bound)
+    set_all(bound, leaf_loss(rows, table))
     if bound[0] == 0.0:
         return
     sides = np.empty((2, bound.shape[0]))

@@ -3,8 +3,8 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.models._kernels import copy_into
-from steadytree.robustness._kernels.arrays import fill_with, sum_of
+from steadytree.models._kernels import copy_into, set_all
+from steadytree.robustness._kernels.arrays import sum_of
 from steadytree.robustness._kernels.cost import (
     add_crossing,
     box_costs,
@@ -56,7 +56,7 @@ def stump_options(rows, allowed, table, intervals, penalty, encodings, losses):
     total, n_options = sum_of(weights), n_classes
     for label in range(n_classes):
         encodings[label, 0], encodings[label, 1], encodings[label, 2] = -1 - label, 0, 0
-        fill_with(total - weights[label], losses[label])
+        set_all(losses[label], total - weights[label])
     for split in range(allowed.shape[0]):
         if not allowed[split]:
             continue
@@ -68,7 +68,7 @@ def stump_options(rows, allowed, table, intervals, penalty, encodings, losses):
                 encodings[n_options, 0] = split
                 encodings[n_options, 1], encodings[n_options, 2] = -1 - first, -1 - second
                 correct = sum_of(counts[0, first]) + sum_of(counts[1, second])
-                fill_with(penalty + total - correct, losses[n_options])
+                set_all(losses[n_options], penalty + total - correct)
                 add_crossing(counts, intervals.cross[split], first, second, losses[n_options])
                 n_options += 1
     return n_options
@@ -147,7 +147,7 @@ def stump_costs(encodings, kept, splits, sides, path_length, table, costs):
 def region_losses(costs, region, weight, intervals, losses):
     """Fill losses (n_regions, n_intervals) with the summed losses of each region's rows."""
     for at in range(losses.shape[0]):
-        fill_with(0.0, losses[at])
+        set_all(losses[at], 0.0)
     n_intervals = losses.shape[1]
     for row in range(costs.shape[0]):
         cost, heavy, at = costs[row], weight[row], region[row]
@@ -186,7 +186,7 @@ def add_leaves(splits, sides, path_length, outside, table, intervals, target, fo
             cost[row] = reach[row] if table.label[row] != label else np.inf
         region_losses(cost, region, table.weight, intervals, loss)
         if beats(loss, bounds, intervals.offset, 0.0, target):
-            fill_with(0, encodings[n_found])
+            set_all(encodings[n_found], 0)
             encodings[n_found, 0], split_counts[n_found] = -1 - label, 0
             copy_into(cost, costs[n_found])
             copy_into(loss[0], losses[n_found])
@@ -281,8 +281,8 @@ def is_open(left, right, table, intervals, charge, rest, target):
     losses = np.empty((2, rest.shape[0]))
     below, beyond = losses[0], losses[1]
     left_leaf, right_leaf = leaf_loss(left, table), leaf_loss(right, table)
-    fill_with(left_leaf, below)
-    fill_with(right_leaf, beyond)
+    set_all(below, left_leaf)
+    set_all(beyond, right_leaf)
     if most_splits > 1:
         stump_bound(left, table, intervals, penalty, below)
         stump_bound(right, table, intervals, penalty, beyond)
