@@ -60,8 +60,8 @@ def build_calibration(
     fitted: Tree | Scorecard | BlackBox, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any]:
     """Predicted probabilities beside observed frequencies."""
-    rows = (X, y) if options.parts is None else (options.parts, None)
-    found = calibration(fitted, *rows, positive=options.positive)
+    rows, truth = (X, y) if options.parts is None else (options.parts, None)
+    found = calibration(fitted, rows, truth, positive=options.positive)
     shown, measurements = plain(found.to_dict()), plain_measurements(found.measurements())
     return shown | {"label": _label(shown, fitted), "readings": measurements}
 

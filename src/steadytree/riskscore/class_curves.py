@@ -41,7 +41,7 @@ def _counted(
     """The different totals (m, n_classes) in order, and the weight of each class that has them."""
     patterns, index = np.unique(totals, axis=0, return_inverse=True)
     key = index.ravel() * n_classes + labels
-    counts = np.bincount(key, weights, minlength=len(patterns) * n_classes)
+    counts: Floats = np.bincount(key, weights, len(patterns) * n_classes).astype(np.float64)
     return patterns.astype(np.float64), counts.reshape(-1, n_classes)
 
 
