@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.model_selection import StratifiedKFold
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.riskscore import band_regression, banded
@@ -12,6 +13,7 @@ from steadytree.riskscore.band_bins import ColumnBins
 from steadytree.riskscore.band_regression import refit
 from steadytree.riskscore.band_trends import Trends
 from steadytree.riskscore.banded import BandSettings, BinnedRows, grow_bands, least_weights
+from steadytree.riskscore.risk_score import RiskScoreClassifier
 from tests.riskscore.test_condition_score import mixed_data
 
 
@@ -224,3 +226,48 @@ def test_splits_of_categories_go_at_the_mean_of_their_variables_prices():
     once = banded._joined(found, v, 1, 2)
     assert once.paid == {v: 2.5}
     assert banded._joined(once, v, 0, 1).paid == {}
+
+
+def weak_effects(seed, n=3000, n_events=24):
+    """Eight numbers that each tell little about a rare event."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 8))
+    y = np.zeros(n, bool)
+    y[np.argsort(-(0.35 * X.sum(axis=1) + rng.gumbel(size=n)))[:n_events]] = True
+    return X, y
+
+
+@pytest.mark.parametrize("seed", [1, 5, 7, 9])
+def test_weak_effects_that_rank_held_out_rows_make_bands(seed, monkeypatch):
+    X, y = weak_effects(seed)
+    assert RiskScoreClassifier().fit(X, y).card_.n_conditions > 0
+    monkeypatch.setattr(banded, "_ranks_held_out_rows", lambda *_: False)
+    with pytest.warns(UserWarning, match="the score is empty"):
+        assert RiskScoreClassifier().fit(X, y).card_.n_conditions == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_of_held_out_rows_are_tested_by_the_statistics_of_mann_and_whitney(seed, monkeypatch):
+    rows, settings = binned_rows(seed, n=120), BandSettings(3, 2)
+    above, variance = 0.0, 0.0
+    folds = StratifiedKFold(banded.N_FOLDS, shuffle=True, random_state=0)
+    for kept, held in folds.split(rows.events, rows.events):
+        part = rows.take(kept)
+        path = banded._split_all(part, banded._no_bands(part), settings, part.weight_of_bins())
+        scores = level_of(rows.take(held), path[-1])
+        event = rows.events[held] > 0
+        n, m = event.sum(), (~event).sum()
+        pairs = scores[event][:, None] - scores[~event]
+        above += (np.sign(pairs) + 1).sum() / (2 * m) - n / 2
+        variance += n * m * (n + m + 1) / 12 / m**2
+    ratio = above / np.sqrt(variance)
+    for limit, expected in ((ratio - 1e-9, True), (ratio + 1e-9, False)):
+        monkeypatch.setattr(banded, "HELD_OUT", limit)
+        assert banded._ranks_held_out_rows(rows, settings) is expected
+
+
+def test_ranks_are_not_tested_with_fewer_events_than_folds():
+    rows = binned_rows(0)
+    events = np.zeros(len(rows.events))
+    events[: banded.N_FOLDS - 1] = 1.0
+    assert not banded._ranks_held_out_rows(replace(rows, events=events), BandSettings(3, 2))

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from steadytree.data.labels import stratified_folds
+from steadytree.metrics.accuracy import roc_area
 from steadytree.riskscore._kernels.bands import (
     BandTable,
     best_split,
@@ -27,6 +29,7 @@ TAIL, INNER = 0.005, 0.05  # least share of the weight in a band at an end, and 
 LEAST = 10.0  # and least weight; less where rows are few
 FEW = 0.1
 SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
+N_FOLDS, HELD_OUT = 5, 1.96  # standard deviations of ranks that were held out
 WORTH = 0.5  # share of its price that a split must gain
 PROMISE = 1.0  # share of the prices that a fit gains by chance, in the choice between two limits
 CLOSE = 20.0  # what exchanges of splits may still gain
@@ -85,12 +88,13 @@ def least_weights(total: float) -> tuple[float, float]:
 def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
     """Split bands one by one, each time where the loss falls most, and refit all of them.
 
-    No bands where they gain no more than chance does. Under two limits both are tried, and those
-    bands are taken that promise the lower loss on new rows.
+    No bands where they gain no more than chance does and do not rank held-out rows. Under two
+    limits both are tried, and those bands are taken that promise the lower loss on new rows.
     """
     weight_of_bins, nothing = rows.weight_of_bins(), _no_bands(rows)
     path = _split_all(rows, nothing, settings, weight_of_bins)
-    if not settings.forced and not any(_beats_chance(rows, one) for one in path):
+    beats_chance = settings.forced or any(_beats_chance(rows, one) for one in path)
+    if not beats_chance and not _ranks_held_out_rows(rows, settings):
         return nothing
     tried = [(path[-1], settings)]
     if settings.instead is not None:
@@ -131,6 +135,30 @@ def _beats_chance(rows: BinnedRows, found: Bands) -> bool:
     """Whether more is gained than the choice of splits and columns gains by chance, but seldom."""
     chance = found.spent + 2 * len(found.used) * np.log(len(rows.bins)) + SELDOM
     return bool(2 * (found.null_loss - found.plain_loss) > chance)
+
+
+def _ranks_held_out_rows(rows: BinnedRows, settings: BandSettings) -> bool:
+    """Whether bands of the other folds rank held-out rows with the event above those without.
+
+    Many weak effects may each gain no more than chance does. The Mann-Whitney statistics of the
+    folds are added up: beyond HELD_OUT standard deviations of their sum where ranks are drawn by
+    lot, without corrections for ties, which make it smaller.
+    """
+    rows = rows.take(np.flatnonzero(rows.weights > 0))
+    if np.bincount(rows.events.astype(np.int64), minlength=2).min() < N_FOLDS:
+        return False
+    above, variance = 0.0, 0.0
+    for kept, held in stratified_folds(rows.events, N_FOLDS, seed=0):
+        fitting, new = rows.take(kept), rows.take(held)
+        path = _split_all(fitting, _no_bands(fitting), settings, fitting.weight_of_bins())
+        if not path:
+            continue
+        bands, event = path[-1], new.events > 0.5
+        scores = sum(bands.value[v][new.binned[v]] for v in bands.used)
+        n_events, n_others = int(event.sum()), int((~event).sum())
+        above += n_events * (roc_area(scores, event) - 0.5)
+        variance += n_events * (n_events + n_others + 1) / (12 * n_others)
+    return bool(variance > 0 and above > HELD_OUT * variance**0.5)
 
 
 def _finished(
