@@ -91,7 +91,7 @@ def test_a_declared_space_looks_at_no_data():
         (pd.DataFrame({"a": [None, None]}, dtype=object), ValueError, "'a' holds no value"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "'a' appear more than once"),
         (pd.DataFrame({"id": [f"p{k}" for k in range(10_000)]}), ValueError, "10,000 categories"),
-        (pd.DataFrame({"d": pd.to_datetime(["2020-01-01"])}), TypeError, "'d' holds Datetime"),
+        (pd.DataFrame({"d": pd.to_datetime(["2020-01-01"])}), TypeError, "'d' holds dates"),
         ([[1j]], ValueError, "Complex data"),
     ],
 )

@@ -14,8 +14,8 @@ def test_rules_are_indented_below_their_split():
     no = leaf | {"side": "no", "answer": 1, "counts": [0, 3], "n_rows": 3}
     assert indented_rules({"classes": ["well", "ill"], "nodes": [root, yes, no]}).splitlines() == [
         "age ≤ 43? (missing: no)",
-        "├─ yes: well (90 % of 10 rows)",
-        "└─ no: ill (100 % of 3 rows)",
+        "├─ yes: well (90 % of 10 rows correct)",
+        "└─ no: ill (100 % of 3 rows correct)",
     ]
 
 

@@ -276,8 +276,9 @@ def _read_column(name: str, column: Any) -> NDArray[Any]:
         return values if keep else values.astype(np.float64)
     if isinstance(dtype, TEXT_LIKE) or dtype == nw.Unknown:
         return _read_objects(name, column.to_numpy().astype(object))
+    kind = "dates" if dtype in (nw.Date, nw.Datetime) else dtype
     raise TypeError(
-        f"column {name!r} holds {dtype}, which a tree cannot split on: "
+        f"column {name!r} holds {kind}, which a tree cannot split on: "
         "turn it into numbers (such as days since a date) or text, or drop it."
     )
 

@@ -60,7 +60,7 @@ def leaf_text(node: dict[str, Any], classes: list[str]) -> str:
     if node["n_rows"] == 0:
         return f"{prediction} (no rows{more})"
     correct = percent_text(node["counts"][node["answer"]] / node["n_rows"])
-    return f"{prediction} ({correct} of {rows_text(node['n_rows'])}{more})"
+    return f"{prediction} ({correct} of {rows_text(node['n_rows'])} correct{more})"
 
 
 def scorecard_text(scorecard: Scorecard) -> str:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from steadytree.reporting.findings.screening import TINY
 from steadytree.reporting.formatting import percent_text
+from steadytree.robustness.perturbation import NOISE_SHARE
 
 RED, AMBER, GREEN = "red", "amber", "green"
 LEVELS = (RED, AMBER, GREEN)
@@ -271,10 +272,9 @@ def _outliers(data: Mapping[str, Any]) -> Seen | None:
     if found is None:
         return None
     share = percent_text(found["value"])
-    text = (
-        f"2 % of the range of “{found['column']}” are {share} of the width in which nine tenths "
-        "of its values lie."
-    )
+    times = f"{found['value'] / NOISE_SHARE:,.1f}"
+    name = found["column"]
+    text = f"The range of “{name}” is {times} times as wide as the middle 90 % of its values."
     return Seen(found["value"], share, text)
 
 
