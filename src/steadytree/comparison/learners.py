@@ -90,6 +90,7 @@ class CrossValidatedCart(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         """Fit the setting that is most accurate on held-out rows; of equals, the smallest tree."""
         table, labels = Table.read(X), label_array(y)
         self.classes_, counts = np.unique(labels, return_counts=True)
+        self.n_features_in_ = table.n_columns
         sizes, leasts = range(2, self.max_leaf_nodes + 1), (20, 5)
         size, least = self.max_leaf_nodes, 5
         if (n_folds := min(5, int(counts.min()))) > 1:

@@ -150,26 +150,26 @@ def grow_few(
     weights = np.empty(0, np.int64) if prepared.weights is None else prepared.weights
     full = 2 ** (prepared.max_depth + 1) - 1
     most, n_splits = max(min(2 * n - 1, full), 1), splits.n_splits
-    n_places = min(MAX_SCORES // max(n_splits, 1), full)
+    n_positions = min(MAX_SCORES // max(n_splits, 1), full)
     nodes, totals = np.empty((8, most), np.int64), np.empty((most, n_classes))
-    rows, scores = np.empty((2, n), np.int64), np.empty((min(n_places, most), n_splits))
+    rows, scores = np.empty((2, n), np.int64), np.empty((min(n_positions, most), n_splits))
     counts = np.empty((1, splits.n_bins, n_classes), weights.dtype)
     found, of_node = np.empty((3, 1, n_classes), weights.dtype), np.empty((2, 1), np.int64)
     picked = np.empty((2, n_classes)), np.empty(0), np.empty(0, np.int64)
     work = found, of_node, np.empty((1, n_splits)), picked, np.empty(1, np.uint64)
-    data, kept = (prepared.binned, prepared.labels, weights), (scores, n_places)
+    data, kept = (prepared.binned, prepared.labels, weights), (scores, n_positions)
     grown = nodes, totals, rows, kept, counts, work
     n_nodes, n_kept = grow_by_level(
         data, splits.table, prepared.sampling, prepared.max_depth, *grown
     )
-    split, threshold, left, *_, is_open, place = nodes[:, :n_nodes]
+    split, threshold, left, *_, is_open, position = nodes[:, :n_nodes]
     right = np.where(left == LEAF, LEAF, left + 1)
     builder = TreeBuilder(splits, prepared.classes)
     tree = builder.build(
         split, left, right, totals[:n_nodes], threshold,
         merge=merge, bins=bins, smoothing=smoothing,
     )  # fmt: skip
-    positions = place[is_open == 1][:n_kept].astype(np.uint64)
+    positions = position[is_open == 1][:n_kept].astype(np.uint64)
     return tree, [(positions[:1], scores[:1]), (positions[1:], scores[1:n_kept])]
 
 

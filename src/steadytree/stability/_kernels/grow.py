@@ -206,7 +206,7 @@ def score_ahead(binned, labels, n_classes, table, rows, levels, min_leaf):
     return scores
 
 
-SPLIT, THRESHOLD, LEFT, FIRST, LAST, LEVEL, IS_OPEN, PLACE = range(8)  # rows of `nodes`
+SPLIT, THRESHOLD, LEFT, FIRST, LAST, LEVEL, IS_OPEN, POSITION = range(8)  # rows of `nodes`
 
 
 @kernel
@@ -215,30 +215,31 @@ def grow_by_level(data, table, sampling, max_depth, nodes, totals, rows, kept, c
 
     data = (binned (p, n), labels, weights), weights empty where each row counts once. Filled are
     nodes (8, most), totals (most, n_classes), and kept (n_kept, n_splits) with the scores of the
-    first nodes whose place in the full tree is below n_places. rows (2, n), counts (1, n_bins,
-    n_classes) and work are scratch. Returns the number of nodes and of kept scores.
+    first nodes whose position in the full tree is below n_positions. rows (2, n),
+    counts (1, n_bins, n_classes) and work are scratch. Returns the number of nodes and of kept
+    scores.
     """
     binned, labels, weights = data
-    scores, n_places = kept
-    found, of_node, spare, pick_work, place = work
+    scores, n_positions = kept
+    found, of_node, spare, pick_work, position = work
     for row in range(labels.shape[0]):
         rows[0, row] = row
     n_nodes, n_kept, node = 1, 0, 0
     nodes[SPLIT, 0], nodes[LEFT, 0], nodes[FIRST, 0], nodes[LAST, 0] = -1, -1, 0, labels.shape[0]
-    nodes[LEVEL, 0], nodes[IS_OPEN, 0], nodes[PLACE, 0] = 0, 1, 0
+    nodes[LEVEL, 0], nodes[IS_OPEN, 0], nodes[POSITION, 0] = 0, 1, 0
     while node < n_nodes:
         if nodes[IS_OPEN, node]:
             here = rows[0, nodes[FIRST, node] : nodes[LAST, node]]
             count_here(binned, labels, weights, here, table, counts[0])
             own = spare
-            if nodes[PLACE, node] < n_places:
+            if nodes[POSITION, node] < n_positions:
                 own = scores[n_kept : n_kept + 1]
                 n_kept += 1
             if node == 0:  # alone it may be of one class, and get no scores
                 set_all(own[0], INVALID)
-            place[0] = np.uint64(nodes[PLACE, node])
+            position[0] = np.uint64(nodes[POSITION, node])
             of_node[0, 0], of_node[1, 0] = -1, -1
-            pick_splits(counts, place, table, sampling, of_node[0], of_node[1], own, pick_work)
+            pick_splits(counts, position, table, sampling, of_node[0], of_node[1], own, pick_work)
             nodes[SPLIT, node], nodes[THRESHOLD, node] = of_node[0, 0], of_node[1, 0]
             for part in range(3):
                 set_all(found[part, 0], 0)
@@ -285,7 +286,7 @@ def add_nodes(nodes, node, n_nodes, found, totals, max_depth):
         nodes[SPLIT, child], nodes[LEFT, child] = -1, -1
         nodes[LEVEL, child] = nodes[LEVEL, node] + 1
         nodes[IS_OPEN, child] = n_observed > 1 and nodes[LEVEL, child] < max_depth
-        nodes[PLACE, child] = 2 * nodes[PLACE, node] + 1 + side
+        nodes[POSITION, child] = 2 * nodes[POSITION, node] + 1 + side
 
 
 @kernel
