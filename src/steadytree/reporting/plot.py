@@ -140,8 +140,8 @@ def plot(
     >>> model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"])
     >>> print(plot(model, [[0.0], [1.0]], ["no", "yes"]))
     x0 = 0?
-    ├─ yes: no (100 % of 1 row)
-    └─ no: yes (100 % of 1 row)
+    ├─ yes: no (100 % of 1 row correct)
+    └─ no: yes (100 % of 1 row correct)
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
