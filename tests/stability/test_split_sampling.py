@@ -12,7 +12,7 @@ from steadytree.data.splits import category_order
 from steadytree.stability._kernels.grow import (
     IS_OPEN,
     LEFT,
-    PLACE,
+    POSITION,
     SPLIT,
     THRESHOLD,
     grow_by_level,
@@ -360,7 +360,7 @@ def test_one_call_grows_what_its_twin_grows(seed, monkeypatch):
         twin = reference_levels.grow_by_level(data, table, sampling, depth, *own[:2], *given)
         assert found == twin
         is_open = nodes[IS_OPEN, : found[0]] == 1
-        for part in (SPLIT, LEFT, IS_OPEN, PLACE):
+        for part in (SPLIT, LEFT, IS_OPEN, POSITION):
             np.testing.assert_array_equal(nodes[part, : found[0]], own[0][part, : found[0]])
         ours, theirs = (each[THRESHOLD, : found[0]][is_open] for each in (nodes, own[0]))
         np.testing.assert_array_equal(ours, theirs)
