@@ -271,3 +271,9 @@ def test_ranks_are_not_tested_with_fewer_events_than_folds():
     events = np.zeros(len(rows.events))
     events[: banded.N_FOLDS - 1] = 1.0
     assert not banded._ranks_held_out_rows(replace(rows, events=events), BandSettings(3, 2))
+
+
+def test_without_a_split_that_pays_there_are_no_bands_however_folds_rank(monkeypatch):
+    monkeypatch.setattr(banded, "_ranks_held_out_rows", lambda *_: True)
+    monkeypatch.setattr(banded, "WORTH", 1e9)
+    assert grow_bands(binned_rows(0), BandSettings(10, 5)).used == ()

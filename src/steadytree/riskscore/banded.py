@@ -94,7 +94,7 @@ def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
     weight_of_bins, nothing = rows.weight_of_bins(), _no_bands(rows)
     path = _split_all(rows, nothing, settings, weight_of_bins)
     beats_chance = settings.forced or any(_beats_chance(rows, one) for one in path)
-    if not beats_chance and not _ranks_held_out_rows(rows, settings):
+    if not path or not (beats_chance or _ranks_held_out_rows(rows, settings)):
         return nothing
     tried = [(path[-1], settings)]
     if settings.instead is not None:
