@@ -10,7 +10,14 @@ from sklearn.metrics import roc_auc_score
 
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore._kernels.bands import fit_line
-from steadytree.riskscore.band_points import Steps, conditions_of, round_bands, shrinkage, start_for
+from steadytree.riskscore.band_points import (
+    SEARCHED_LEFT_OUT,
+    Steps,
+    conditions_of,
+    round_bands,
+    shrinkage,
+    start_for,
+)
 from steadytree.riskscore.banded import BandSettings, grow_bands
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from tests.riskscore.test_banded import binned_rows
@@ -84,10 +91,12 @@ def test_a_fit_that_gains_little_is_shrunken_more():
 
 
 def test_the_slope_is_shrunken_by_the_part_of_the_gain_that_the_search_paid_for():
-    """By hand: prices of 20 and a gain of 2 (100 - 80) = 40 leave 1 - 0.75 * 20 / 40."""
+    """By hand: prices of 20 and a gain of 2 (100 - 80) = 40 leave 1 - part * 20 / 40."""
     bands = grow_bands(binned_rows(0), BandSettings(5, 5))
     found = replace(bands, null_loss=100.0, plain_loss=80.0, paid={0: 20.0})
-    assert shrinkage(found) == pytest.approx(0.625)
+    assert shrinkage(found) == pytest.approx(0.75)
+    assert shrinkage(found, searched=SEARCHED_LEFT_OUT) == pytest.approx(0.625)
+    assert shrinkage(found, found) == pytest.approx(0.75)
     assert shrinkage(replace(found, paid={0: 200.0})) == 0.0
     assert shrinkage(replace(found, plain_loss=100.0)) == 0.0
 

@@ -12,7 +12,9 @@ from steadytree.riskscore._kernels.bands import polish_steps
 from steadytree.riskscore.band_regression import Bands
 from steadytree.riskscore.banded import BinnedRows
 
-SEARCHED = 0.75  # part of a split's price that its gain is too high by
+# part of a split's price that its gain is too high by, for slopes that fit the rows learned from,
+# and for those that fit rows left out
+SEARCHED, SEARCHED_LEFT_OUT = 0.5, 0.75
 NEAR = 0.5  # log likelihood that smaller points may cost
 
 Floats = NDArray[np.float64]
@@ -120,12 +122,12 @@ def _all_bins(rows: BinnedRows, found: Bands, v: int, own: NDArray[np.int64]) ->
     return points
 
 
-def shrinkage(*found: Bands) -> float:
+def shrinkage(*found: Bands, searched: float = SEARCHED) -> float:
     """Factor on the slope for new rows: the part of the fits' gain that is not due to chance."""
     # 1 - df / chi-squared of the model (van Houwelingen and le Cessie 1990)
     gained = sum(2 * (one.null_loss - one.plain_loss) for one in found)
     spent = sum(one.spent for one in found)
-    return float(np.clip(1 - SEARCHED * spent / gained, 0.0, 1.0)) if gained > 0 else 0.0
+    return float(np.clip(1 - searched * spent / gained, 0.0, 1.0)) if gained > 0 else 0.0
 
 
 def start_for(totals: NDArray[np.int64], weights: Floats, slope: float, share: float) -> float:

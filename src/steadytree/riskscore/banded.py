@@ -1,13 +1,13 @@
 """Bands of a risk score: the greedy search for splits under the log loss, before rounding."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from steadytree.data.labels import stratified_folds
 from steadytree.metrics.accuracy import roc_area
 from steadytree.riskscore._kernels.bands import (
     BandTable,
@@ -29,7 +29,8 @@ TAIL, INNER = 0.005, 0.05  # least share of the weight in a band at an end, and 
 LEAST = 10.0  # and least weight; less where rows are few
 FEW = 0.1
 SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
-N_FOLDS, HELD_OUT = 5, 1.96  # standard deviations of ranks that were held out
+N_DIVISIONS, N_FOLDS = 4, 5  # of rows that are held out
+HELD_OUT = 1.96  # standard deviations by which they must be ranked
 WORTH = 0.5  # share of its price that a split must gain
 PROMISE = 1.0  # share of the prices that a fit gains by chance, in the choice between two limits
 CLOSE = 20.0  # what exchanges of splits may still gain
@@ -141,24 +142,40 @@ def _ranks_held_out_rows(rows: BinnedRows, settings: BandSettings) -> bool:
     """Whether bands of the other folds rank held-out rows with the event above those without.
 
     Many weak effects may each gain no more than chance does. The Mann-Whitney statistics of the
-    folds are added up: beyond HELD_OUT standard deviations of their sum where ranks are drawn by
-    lot, without corrections for ties, which make it smaller.
+    folds are added up, their mean over several divisions taken: beyond HELD_OUT standard deviations
+    of one sum where ranks are drawn by lot, without corrections for ties, which make it smaller.
     """
-    rows = rows.take(np.flatnonzero(rows.weights > 0))
-    if np.bincount(rows.events.astype(np.int64), minlength=2).min() < N_FOLDS:
-        return False
     above, variance = 0.0, 0.0
-    for kept, held in stratified_folds(rows.events, N_FOLDS, seed=0):
-        fitting, new = rows.take(kept), rows.take(held)
+    for fitting, new in chain.from_iterable(_folds(rows, seed) for seed in range(N_DIVISIONS)):
         path = _split_all(fitting, _no_bands(fitting), settings, fitting.weight_of_bins())
         if not path:
             continue
         bands, event = path[-1], new.events > 0.5
         scores = sum(bands.value[v][new.binned[v]] for v in bands.used)
-        n_events, n_others = int(event.sum()), int((~event).sum())
-        above += n_events * (roc_area(scores, event) - 0.5)
+        n_events, n_others = new.weights[event].sum(), new.weights[~event].sum()
+        above += n_events * (roc_area(scores, event, new.weights) - 0.5)
         variance += n_events * (n_events + n_others + 1) / (12 * n_others)
+    above, variance = above / N_DIVISIONS, variance / N_DIVISIONS
     return bool(variance > 0 and above > HELD_OUT * variance**0.5)
+
+
+def _folds(rows: BinnedRows, seed: int) -> Iterator[tuple[BinnedRows, BinnedRows]]:
+    """Rows of the other folds and of each fold; none where a class has too few different rows.
+
+    Different rows of a class are put in the order of their bins, shuffled and dealt out, and equal
+    ones stay together: neither the order of rows nor copies instead of weights change anything.
+    Without the shuffle, classes that differ by chance would do so in each fold.
+    """
+    rows = rows.take(np.flatnonzero(rows.weights > 0))
+    event = rows.events.astype(np.int64)
+    different, index = np.unique(np.vstack([event, rows.binned]), axis=1, return_inverse=True)
+    n_others = int((different[0] == 0).sum())
+    if min(n_others, different.shape[1] - n_others) < N_FOLDS:
+        return
+    random, counts = np.random.default_rng(seed), (n_others, different.shape[1] - n_others)
+    own = np.concatenate([random.permutation(n) % N_FOLDS for n in counts])[index.ravel()]
+    for k in range(N_FOLDS):
+        yield rows.take(np.flatnonzero(own != k)), rows.take(np.flatnonzero(own == k))
 
 
 def _finished(

@@ -14,7 +14,13 @@ from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore import banded
 from steadytree.riskscore._kernels.bands import fit_line
 from steadytree.riskscore.band_bins import ColumnBins
-from steadytree.riskscore.band_points import conditions_of, round_bands, shrinkage, start_for
+from steadytree.riskscore.band_points import (
+    SEARCHED_LEFT_OUT,
+    conditions_of,
+    round_bands,
+    shrinkage,
+    start_for,
+)
 from steadytree.riskscore.band_regression import Bands, held_out_slope
 from steadytree.riskscore.banded import BandSettings, BinnedRows
 from steadytree.riskscore.boosting import TAUS, Points, last_within_error
@@ -140,10 +146,11 @@ def scorecard_of(
     totals = data.totals(plain)
     counts = np.bincount(totals, data.weights)
     hits = np.bincount(totals, data.weights * (data.labels == 1))
-    slope = found.slope * held_out_slope(bands)
     if moved:  # bands were fitted to rows that were moved
         slope, _, _ = fit_line(counts, hits, bands.ridge * found.spread, found.slope, found.start)
-    slope = max(slope, 0.0) * shrinkage(bands)
+        slope = max(slope, 0.0) * shrinkage(bands)
+    else:
+        slope = found.slope * held_out_slope(bands) * shrinkage(bands, searched=SEARCHED_LEFT_OUT)
     share = float(np.clip(hits.sum() / counts.sum(), 1e-9, 1 - 1e-9))
     start = start_for(totals, data.weights, slope, share)
     if estimator.prevalence is not None:
