@@ -308,6 +308,13 @@ def case_for(name, seed):
             np.zeros(len(table.feature)),
         ),
         "mix": lambda: (bits,),
+        "mix_all": lambda: (rng.integers(2**64, size=case.n, dtype=np.uint64),),
+        "hash_all": lambda: rng.integers(2**64, size=(2, case.n), dtype=np.uint64),
+        "uniform_all": lambda: (
+            rng.integers(2**64, size=case.n, dtype=np.uint64),
+            int(rng.integers(999)),
+        ),
+        "surely_below": lambda: (rng.random(), float(rng.choice([-9.0, rng.gumbel(), 40.0, 99.0]))),
         "hash_node": lambda: (int(rng.integers(2**31)), bits),
         "hash_feature": lambda: (bits, int(rng.integers(99))),
         "uniform_at": lambda: (bits, int(rng.integers(999))),
