@@ -87,7 +87,10 @@ MODULES = {
         "robustness/test_certificate_counts.py",
         "robustness/test_certify.py",
     ],
-    "robustness/certify": ["robustness/test_certificate.py"],
+    "robustness/certify": [
+        "robustness/test_certificate.py",
+        "robustness/test_certificate_counts.py",
+    ],
     "stability/_kernels/choose": [],
     "stability/optimism": [],
     "stability/removal": ["stability/test_sensitivity.py"],

@@ -1,12 +1,17 @@
 """Numbers of certificates that are made by hand: counted row by row, and by linear programmes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linprog
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.robustness.certificate import STATUSES, Certificate, EnsembleCertificate
+from steadytree.robustness.certify import certificate_of, certify
 from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.verify import Finding
 
 SPACE = FeatureSpace.declare({"a": (0, 9), "b": (0, 9)}, {"job": ["clerk", "miner"]})
 
@@ -143,3 +148,57 @@ def test_numbers_of_a_certificate_of_an_ensemble_are_counted_row_by_row(seed):
             ]
     assert len(plain["counterexamples"]) == min(10, len(attacked))
     assert str(found).count("\n  row ") == min(3, len(attacked))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_ensemble_is_asked_for_rows_that_count_and_at_their_witnesses(seed, monkeypatch):
+    """The search for witnesses is another module's: here every third row of those asked has one."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(30, 3)), rng.integers(0, 2, 30)
+    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X[:20], y[:20])
+    weight, asked = rng.choice([0.0, 0.5, 2.0], 30), []
+    ends = X + rng.normal(size=X.shape)
+
+    def found_by(ensemble, table, rows, answer, wanted, noise, allowed, limits):
+        asked.append((answer, wanted, limits[0]))
+        which = np.flatnonzero(wanted)
+        findings = [Finding("wrong")] * len(rows)
+        for k, row in enumerate(which):
+            findings[row] = Finding("certified") if k % 3 else Finding("attacked", ends[row])
+        return findings, 123
+
+    monkeypatch.setattr("steadytree.robustness.certify.verify", found_by)
+    found = certify(model, X, y, Perturbation(radius=0.5), sample_weight=weight)
+    (answer, wanted, most_steps), right = asked[0], model.predict(X) == y
+    assert most_steps == 10_000
+    np.testing.assert_array_equal(model.classes_[answer], model.predict(X))
+    np.testing.assert_array_equal(wanted, right & (weight > 0))
+    reached = np.flatnonzero(wanted)[::3]
+    np.testing.assert_array_equal(found.witness[reached], ends[reached])
+    assert np.isnan(np.delete(found.witness, reached, axis=0)).all()
+    np.testing.assert_array_equal(
+        model.classes_[found.other[reached]], model.predict(ends[reached])
+    )
+    assert (np.delete(found.other, reached) == -1).all()
+    assert found.steps == 123
+    for noise in (
+        Perturbation(step_cost=1.0, budget=1.0),
+        Perturbation(radius=1.0, scope="mean", budget=0.5),
+    ):
+        with pytest.raises(ValueError, match="an ensemble is certified under a box of noise"):
+            certify(model, X, y, noise)
+
+
+@pytest.mark.parametrize("n_rows", [19, 20])
+def test_columns_look_like_one_hot_columns_from_twenty_rows_on(n_rows):
+    frame = pd.get_dummies(pd.DataFrame({"job": [*"abc"] * 7})).astype(int)[:n_rows]
+    model = DecisionTreeClassifier(random_state=0).fit(frame, frame["job_b"])
+    few = certificate_of(model, frame, frame["job_b"], Perturbation(radius=1.0))
+    assert any("look like one-hot columns" in note for note in few.notes) == (n_rows == 20)
+    # one of them that moves alone is no contradiction
+    alone = Perturbation(radius={"job_a": 1.0})
+    notes = certificate_of(model, frame, frame["job_b"], alone).notes
+    assert not any("look like" in note for note in notes)
+    up = Perturbation(radius=1.0, direction=dict.fromkeys(frame, "up"))
+    notes = certificate_of(model, frame, frame["job_b"], up).notes
+    assert any("look like" in note for note in notes) == (n_rows == 20)
