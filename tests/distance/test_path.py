@@ -409,3 +409,15 @@ def test_limits_of_options():
         with pytest.raises(ValueError, match="normalise must be True, False or a depth"):
             path_distance(*pair, normalise=wrong)
     assert MOST_PAIRS * 8 == 1.2e9  # bytes of their costs
+
+
+def test_options_that_are_left_out():
+    a, b = random_pair(5)
+    named = {"class_weight": 1.0, "normalise": False, "leaves": "label"}
+    expected = path_distance(a, b, matching="unmatched-cost", **named).value
+    assert path_distance(a, b).value == expected
+    assert path_distances([a], [b]).tolist() == [[expected]]
+    assert distances_between([a], [b], a.space).tolist() == [[expected]]
+    assert path_distance(a, b, class_weight=2.0).value > expected  # a label somewhere differs
+    other = distances_between([a], [b], a.space, surjective=True)
+    assert other.tolist() == [[path_distance(a, b, matching="surjective").value]]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 
 from steadytree import StableTreeClassifier, calibration
@@ -216,3 +217,15 @@ def test_weights_of_a_logistic_regression_solve_its_equations(spread):
             r * p * (1 - p) * np.outer(x, x) for r, p, x in zip(rows, risk, design, strict=True)
         )
         np.testing.assert_allclose(covariance @ information, np.eye(size), atol=1e-4)
+
+
+def test_ten_bins_are_usual():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 1))
+    y = np.where(rng.random(300) < X[:, 0], "yes", "no")
+    model = LogisticRegression().fit(X, y)
+    found = calibration(model, X, y)
+    assert len(found.bins) == 10
+    assert found.to_dict() == calibration(model, X, y, n_bins=10).to_dict()
+    sizes = [one.n_rows for one in found.bins]
+    assert sizes == [30] * 10

@@ -103,3 +103,10 @@ def test_samples_are_those_that_have_both_classes(rare):
             differences.append(own - figures(model, X[:8], y))
     found = optimism(fitted, X[:8], y, repeats=6)
     assert found.differences[:, :2] == pytest.approx(np.array(differences), abs=1e-9)
+
+
+def test_twenty_samples_of_one_seed_are_usual():
+    model = DecisionTreeClassifier(max_depth=1, random_state=0)
+    found, named = optimism(model, X, Y), optimism(model, X, Y, repeats=20, random_state=0)
+    assert found.differences.shape == (20, 3)
+    np.testing.assert_array_equal(found.differences, named.differences)
