@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def plain_text(value: float) -> str:
         return f"{int(value):,}" if abs(value) >= 10_000 else str(int(value))
     text = repr(value)
     if "e" in text and 1e-6 <= abs(value) < 1e15:
-        text = f"{value:.17f}".rstrip("0")
+        text = f"{Decimal(text):f}"  # all its digits
     integer, point, part = text.partition(".")
     if point and "e" not in text and abs(value) >= 10_000:
         return f"{int(integer):,}.{part}"
