@@ -321,7 +321,7 @@ def case_for(name, seed):
         "largest_uniform": lambda: (bits, 3, 3 + int(rng.integers(9)), bool(rng.integers(2))),
         "gumbel": lambda: (rng.random(),),
         "pick_split": lambda: (
-            rng.integers(-1, 4, len(table.feature)).astype(float),
+            rng.integers(-1, int(rng.choice([1, 4])), len(table.feature)).astype(float),
             table,
             float(rng.choice([0.0, 0.5, 20.0, 1000.0])),
             bits,

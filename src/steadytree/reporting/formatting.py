@@ -30,7 +30,7 @@ def number_text(value: float, tolerance: float) -> str:
     """A number with as few digits as stay within the tolerance."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    for digits in range(1, 17):
+    for digits in range(1, 18):  # 17 tell any two floats apart
         rounded = float(f"{value:.{digits}g}")
         if abs(rounded - value) <= tolerance:
             break
