@@ -130,7 +130,7 @@ class Case:
 
     def __init__(self, seed):
         self.rng = rng = np.random.default_rng(seed)
-        self.n = int(rng.choice([0, 1, 2, 25]))
+        self.n = int(rng.choice([0, 1, 2, 25, 25, 25]))
         self.n_classes = int(rng.integers(1, 4))
         self.columns = random_columns(rng)
         self.full, self.offsets = random_rows(rng, self.columns, self.n)
@@ -308,13 +308,20 @@ def case_for(name, seed):
             np.zeros(len(table.feature)),
         ),
         "mix": lambda: (bits,),
+        "mix_all": lambda: (rng.integers(2**64, size=case.n, dtype=np.uint64),),
+        "hash_all": lambda: rng.integers(2**64, size=(2, case.n), dtype=np.uint64),
+        "uniform_all": lambda: (
+            rng.integers(2**64, size=case.n, dtype=np.uint64),
+            int(rng.integers(999)),
+        ),
+        "surely_below": lambda: (rng.random(), float(rng.choice([-9.0, rng.gumbel(), 40.0, 99.0]))),
         "hash_node": lambda: (int(rng.integers(2**31)), bits),
         "hash_feature": lambda: (bits, int(rng.integers(99))),
         "uniform_at": lambda: (bits, int(rng.integers(999))),
         "largest_uniform": lambda: (bits, 3, 3 + int(rng.integers(9)), bool(rng.integers(2))),
         "gumbel": lambda: (rng.random(),),
         "pick_split": lambda: (
-            rng.integers(-1, 4, len(table.feature)).astype(float),
+            rng.integers(-1, int(rng.choice([1, 4])), len(table.feature)).astype(float),
             table,
             float(rng.choice([0.0, 0.5, 20.0, 1000.0])),
             bits,

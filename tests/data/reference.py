@@ -244,6 +244,19 @@ def uniform_at(feature_bits, threshold):
     return ((bits >> 12) + 0.5) / 2**52
 
 
+def mix_all(z):
+    return np.array([mix(one) for one in z], np.uint64)
+
+
+def hash_all(bits, features):
+    pairs = zip(bits, features, strict=True)
+    return np.array([hash_feature(one, feature) for one, feature in pairs], np.uint64)
+
+
+def uniform_all(bits, threshold):
+    return np.array([uniform_at(one, threshold) for one in bits], float)
+
+
 def largest_uniform(feature_bits, first, last, side):
     return max((uniform_at(feature_bits, 2 * t + side), t) for t in range(first, last + 1))
 
@@ -251,6 +264,18 @@ def largest_uniform(feature_bits, first, last, side):
 # ---- choose ----
 def gumbel(u):
     return -math.log(-math.log(u))
+
+
+def surely_below(u, needed):
+    return gumbel(u) < needed
+
+
+def implies(found, expected):
+    """What is not known to be below may be below all the same."""
+    assert expected or not found
+
+
+COMPARE = {"surely_below": implies}
 
 
 def pick_split(scores, table, sharpness, node_bits):

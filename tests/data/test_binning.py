@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from steadytree.data.binning import (
     FEW_ROWS,
+    MAX_THRESHOLDS,
+    between,
+    bin_index_type,
     encode_bins,
     equidistant_thresholds,
     even_bins,
@@ -223,3 +226,139 @@ def test_more_rows_than_a_block_are_binned():
     binned = encode_bins(values, *column, np.zeros((2, 1_500), np.uint8))
     expected = [(values[:, [0]] > column[0][:3]).sum(axis=1), values[:, 1] > 0.2]
     np.testing.assert_array_equal(binned, expected)
+
+
+def float32_or(points, room):
+    """Each point as the nearest float32 number, if that is at most so far away."""
+    with np.errstate(over="ignore"):
+        single = [float(np.float32(point)) for point in points]
+    return [s if abs(s - p) <= room else p for s, p in zip(single, points, strict=True)]
+
+
+ENDS = [(0.0, 1.0), (-3.0, 5.5), (1e6 + 0.1, 1e6 + 0.9), (2.0**24 + 1, 2.0**24 + 40), (-7e5, 0.3)]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize(("low", "high"), ENDS)
+def test_even_points_and_even_bins_point_by_point(low, high, n):
+    """Also where float32 numbers lie farther apart than a quarter of a step."""
+    column, other = Column("a", "numeric", low, high), Column("b", "numeric", 2 * low, 3 * high)
+    for own, found in zip((column, other), equidistant_thresholds([column, other], n), strict=True):
+        share = [k / (n - 1) for k in range(n)] if n > 1 else [0.5]
+        points = [own.low * (1 - s) + own.high * s for s in share]
+        room = (own.high - own.low) / max(n - 1, 1) / 4
+        assert found == pytest.approx(float32_or(points, room), rel=0, abs=1e-9)
+    inner = [low * (1 - k / n) + high * (k / n) for k in range(1, n)]
+    expected = float32_or(inner, (high - low) / n / 4)
+    assert even_bins(column, n) == pytest.approx(expected, rel=0, abs=1e-9)
+    whole = Column("n", "integer", np.floor(low), np.ceil(high))
+    if whole.high - whole.low >= n:
+        inner = [np.floor(whole.low + (whole.high - whole.low) * k / n) for k in range(1, n)]
+        expected = float32_or(inner, (whole.high - whole.low) / n / 4)
+        assert even_bins(whole, n).tolist() == sorted(set(expected))
+
+
+@pytest.mark.parametrize("n_points", [2, 3, 10])
+def test_a_range_that_holds_fewer_floats_than_points_has_what_it_holds(n_points):
+    low = 1e9
+    narrow = Column("a", "numeric", low, np.nextafter(low, np.inf))
+    point, wide = Column("b", "numeric", 3.0, 3.0), Column("c", "numeric", 0.0, 1.0)
+    found = equidistant_thresholds([narrow, point, wide], n_points)
+    assert found[0].tolist() == [narrow.low, narrow.high]
+    assert found[1].tolist() == []
+    assert len(found[2]) == n_points
+    assert equidistant_thresholds([point], 1)[0].tolist() == [3.0]  # the one that is asked for
+
+
+@pytest.mark.parametrize("n_bins", [254, 255, 256])
+@pytest.mark.parametrize("n_rows", [FEW_ROWS - 1, FEW_ROWS, FEW_ROWS + 1])
+def test_bins_take_one_byte_where_all_of_them_and_the_missing_one_fit(n_bins, n_rows):
+    largest = np.array([n_bins], bin_index_type(n_bins, n_rows))[0]
+    assert largest == n_bins
+    assert largest.nbytes == (1 if n_bins < 256 and n_rows >= FEW_ROWS else 2)
+    assert FEW_ROWS == 20_000
+    assert MAX_THRESHOLDS + 2 <= 2**16 < 2 * MAX_THRESHOLDS  # bins and the missing one
+
+
+def slow_cells(several):
+    """Thresholds before each cell of every column, a cell's low end and scale, and the most."""
+    below, ends, cell_ends, about = [], [0], [0], []
+    for own in several:
+        n_cells = 2 * len(own) + 1
+        low, high = (own[0], own[-1]) if len(own) else (0.0, 0.0)
+        with np.errstate(over="ignore", divide="ignore"):
+            scale = 1 / (high / n_cells - low / n_cells) if high > low else 0.0
+        scale = 0.0 if not 0 < scale < np.inf else scale
+        with np.errstate(over="ignore", invalid="ignore"):
+            places = [(t - low) * scale for t in own]
+        cells = [int(min(p if p > 0 else 0, n_cells - 1)) for p in places]
+        most = max([1, *(cells.count(cell) for cell in cells)])
+        before = [sum(cell < k for cell in cells) for k in range(n_cells + 1)]
+        below += [min(n, len(own) + 1 - most) for n in before]
+        ends.append(ends[-1] + len(own) + 1)
+        cell_ends.append(len(below))
+        about.append((low, scale, most))
+    return ends, below, cell_ends, *map(list, zip(*about, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cells_are_those_that_are_counted_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    several = list(hard_thresholds(rng))
+    several += [np.sort(rng.normal(size=rng.integers(1, 30))) for _ in range(5)]
+    several = [several[k] for k in rng.permutation(len(several))[: rng.integers(1, 16)]]
+    offsets = np.cumsum([0, *map(len, several)])
+    ended, *found = even_cells(np.concatenate(several), offsets)
+    assert ended.tolist() == [t for own in several for t in (*own, np.inf)]
+    for one, expected in zip(found, slow_cells(several), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-15)
+
+
+def slow_quantiles(values, weights, n_thresholds):
+    """Between the value that first reaches each level of the weight and the next one."""
+    known = sorted({v for v in values if v == v})
+    total = sum(w for v, w in zip(values, weights, strict=True) if v == v)
+    if len(known) - 1 > n_thresholds:
+        kept = set()
+        for k in range(1, n_thresholds + 1):
+            level = total * k / (n_thresholds + 1) - 1e-9
+            reached = [
+                sum(w for v, w in zip(values, weights, strict=True) if v <= t) >= level
+                for t in known
+            ]
+            kept.add(min(reached.index(True), len(known) - 2))
+    else:
+        kept = range(len(known) - 1)
+    return [(known[k] + known[k + 1]) / 2 for k in sorted(kept)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_quantiles_value_by_value(seed):
+    """With missing values, few distinct ones, and a value that most of the weight has."""
+    rng = np.random.default_rng(seed)
+    values = rng.choice([0.0, 2.0, 4.0, 8.0, 8.0, 8.0, 16.0, 32.0, 64.0, np.nan], 60)
+    weights = rng.integers(1, 4, 60).astype(float)
+    weights[values == 64] *= 50 * rng.integers(2)
+    for n_thresholds in range(1, 9):
+        ones = quantile_thresholds(values, n_thresholds)
+        assert ones.tolist() == slow_quantiles(values, np.ones(60), n_thresholds)
+        found = quantile_thresholds(values, n_thresholds, weights)
+        assert found.tolist() == slow_quantiles(values, weights, n_thresholds)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e7, 1e9, 3e38, 1e300])
+def test_a_point_between_is_the_middle_or_a_float32_number_that_parts_as_well(scale):
+    rng = np.random.default_rng(0)
+    below = np.append(rng.normal(size=200) * scale, [0.0, 2.0**24, 2.0**24 + 1])
+    steps = np.append(rng.choice([0, 1, 2, 2**20, 2**30, 2**40], 200), [1, 1, 1])
+    above = below.copy()
+    for k, n in enumerate(steps):
+        above[k] += max(n, 1) * np.spacing(abs(below[k]))
+    for low, high, point in zip(below, above, between(below, above), strict=True):
+        middle = low + (high / 2 - low / 2)
+        middle = middle if middle < high else low
+        with np.errstate(over="ignore"):
+            single, *seen = (float(np.float32(each)) for each in (middle, low, high))
+        fits = np.isfinite(single) and low <= single < high and seen[0] <= single < seen[1]
+        assert point == (single if fits else middle)
+        assert low <= point < high

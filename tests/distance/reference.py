@@ -162,7 +162,9 @@ CASES = {
     "path_vectors": _tree,
     "path_weights": _weights,
     "city_block": lambda case: (case.rng.random((3, 4)), case.rng.random((2, 4))),
-    "assign_rows": lambda case: (case.rng.normal(size=(3, int(case.rng.integers(3, 6)))),),
+    "assign_rows": lambda case: (
+        case.rng.normal(size=(n := int(case.rng.integers(1, 6)), n + int(case.rng.integers(0, 3)))),
+    ),
     "match_paths": _matching,
     "path_distance_matrix": _matrix,
 }

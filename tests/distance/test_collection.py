@@ -113,3 +113,10 @@ def test_bad_input_is_explained(forest):
     tree = from_sklearn(forest.estimators_[0])
     with pytest.raises(ValueError, match="different features"):
         collection_facts([tree, rename(tree, {"x0": "z"})])
+
+
+def test_two_features_are_named_at_each_node_unless_more_are_asked_for():
+    forest = RandomForestClassifier(25, random_state=0).fit(*load_iris(return_X_y=True))
+    facts = collection_facts(forest.estimators_)
+    assert facts.most_chosen() == facts.most_chosen(2)
+    assert len(facts.most_chosen(3)) > len(facts.most_chosen()) == 6

@@ -1,5 +1,6 @@
 """Whether two trees decide alike, against all inputs that can differ."""
 
+import sys
 from dataclasses import replace
 from itertools import product
 
@@ -9,7 +10,7 @@ import pytest
 
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.distance.diff import compare_decisions
+from steadytree.distance.diff import MOST_STEPS, Values, _one_of, compare_decisions
 from steadytree.models.boxes import exact_thresholds, rebase, shared_space
 from steadytree.models.tree import Tree
 from steadytree.reporting.diff import diff
@@ -143,3 +144,108 @@ def test_moves_that_keep_decisions_are_alike():
 def test_two_leaves_differ_everywhere():
     assert "Predictions differ for every input." in str(diff(as_tree(0), as_tree(1)))
     assert diff(as_tree(0), as_tree((0, 0, 0))).alike
+
+
+def slow_example(column, low, high):
+    """A plain number in ``(low, high]``, by trying rounder and rounder ones."""
+    inside = [max(low, np.nextafter(column.low, -np.inf)), min(high, column.high)]
+    if inside[0] < inside[1]:
+        low, high = inside
+    open_low, open_high = low == -np.inf, high == sys.float_info.max
+    if open_low and open_high:
+        return 0.0
+    if column.kind != "numeric":
+        whole = np.floor(high) if open_low else np.floor(low) + 1
+        if low < whole <= high:
+            return whole
+    middle = high - 1 if open_low else low + 1 if open_high else low / 2 + high / 2
+    for digits in range(1, 18):
+        tried = float(f"{middle:.{digits}g}")
+        if low < tried <= high:
+            return tried
+    return high
+
+
+@pytest.mark.parametrize("kind", ["numeric", "integer"])
+def test_an_example_is_within_the_bounds_if_it_can_be_and_has_few_digits(kind):
+    rng, largest = np.random.default_rng(0), sys.float_info.max
+    grid = [-7.0, -2.5, -1.0, 0.0, 0.25, 1.0, 1.1, 3.0, 3.04, 3.041, 9.0, 1e6 + 0.3]
+    for _ in range(1_500):
+        ends = np.sort(rng.choice(grid, 2, replace=False)).tolist()
+        low, high = ends if rng.random() < 0.7 else (ends[0], np.nextafter(ends[0], np.inf))
+        low, high = low if rng.random() < 0.8 else -np.inf, high if rng.random() < 0.8 else largest
+        bounds = np.sort(rng.choice(grid, 2)).tolist()
+        if rng.random() < 0.3:  # bounds that end where the values do
+            bounds = [bounds[0], low] if bounds[0] < low else [high, max(high, bounds[1])]
+        column = Column("x", kind, *bounds)
+        found = _one_of(column, Values(low, high, 0, bool(rng.integers(2))))
+        assert low < found <= high
+        assert found == slow_example(column, low, high), (column, low, high)
+    nothing = Values(1.0, 1.0, 0, True)
+    assert _one_of(Column("x", kind, 0.0, 2.0), nothing) is None
+    named = Column("x", "categorical", categories=("u", "v", "w", "z"))
+    for bits in range(1, 16):
+        first = next(text for k, text in enumerate(named.categories) if bits >> k & 1)
+        assert _one_of(named, Values(0.0, 0.0, bits, bool(bits % 2))) == first
+
+
+def slow_steps(old, new):
+    """Whether two trees decide alike, and splits looked at on the way, by sets of inputs."""
+    rows = all_inputs(old, new)
+    steps = 0
+
+    def follow(tree, node, own):
+        """Down to the first split that parts the inputs, or to a leaf."""
+        nonlocal steps
+        while tree.left[node] >= 0:
+            steps += 1
+            goes = np.array([k in left_of[id(tree), node] for k in own])
+            if goes.any() and not goes.all():
+                return node, [own[goes], own[~goes]]
+            node = tree.left[node] if goes.all() else tree.right[node]
+        return node, None
+
+    def visit(one, other, own):
+        one, parts = follow(old, one, own)
+        other, more = follow(new, other, own)
+        if parts is None and more is None:
+            return bool(labels[0][one] == labels[1][other])
+        tree, node = (old, one) if parts is not None else (new, other)
+        for child, part in zip((tree.left[node], tree.right[node]), parts or more, strict=True):
+            if not visit(*((child, other) if tree is old else (one, child)), part):
+                return False
+        return True
+
+    labels = [tree.classes[tree.label] for tree in (old, new)]
+    left_of = {}
+    for tree in (old, new):
+        for node in np.flatnonzero(~tree.is_leaf):
+            stump = root_split(tree, node)
+            left_of[id(tree), node] = set(np.flatnonzero(stump.apply_encoded(rows) == 1).tolist())
+    return visit(0, 0, np.arange(len(rows))), steps
+
+
+def root_split(tree, node):
+    """One split of a tree, alone."""
+    own = np.array([node, node, node])
+    feature, threshold = tree.feature[own], tree.threshold[own]
+    feature[1:], threshold[1:] = -1, np.nan
+    missing = tree.missing_left[own] & [True, False, False]
+    return replace(
+        tree, feature=feature, threshold=threshold, left=np.array([1, -1, -1]),
+        right=np.array([2, -1, -1]), value=tree.value[own], weight=np.ones(3),
+        missing_left=missing, subset=tree.subset[own] & np.array([[True], [False], [False]]),
+    )  # fmt: skip
+
+
+def test_work_is_counted_split_by_split():
+    tried = 0
+    for seed in range(120):
+        old, new = random_pair(np.random.default_rng(seed))
+        alike, steps = slow_steps(old, new)
+        assert compare_decisions(old, new, most_steps=steps).alike == alike
+        if steps:
+            assert compare_decisions(old, new, most_steps=steps - 1).alike is None
+            tried += 1
+    assert tried > 60
+    assert MOST_STEPS == 200_000  # about a second

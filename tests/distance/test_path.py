@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance.diff import find_changes
-from steadytree.distance.path import distances_between, path_distance, path_distances
+from steadytree.distance.path import MOST_PAIRS, distances_between, path_distance, path_distances
 from steadytree.models.boxes import rebase, rename, shared_space
 from steadytree.models.tree import Tree
 from tests.models.trees import random_tree
@@ -374,3 +374,50 @@ def test_as_many_pairs_of_leaves_as_are_compared(most, fits, monkeypatch):
     else:
         with pytest.raises(ValueError, match="3 and 4 leaves"):
             path_distance(*pair, space=space)
+
+
+@pytest.mark.parametrize("normalise", [False, True, 0, 1, 3])
+@pytest.mark.parametrize("class_weight", [0, 0.5, 2.0])
+def test_two_leaves_differ_by_their_labels_alone(class_weight, normalise):
+    ends = [stump([(1, label)]) for label in (0, 1)]
+    depth = max(int(normalise), 1)  # that of two leaves counts as 1
+    most = 1 if normalise is False else 2**depth * (2 * depth + class_weight)
+    given = {"class_weight": class_weight, "normalise": normalise}
+    assert path_distance(*ends, **given).value == pytest.approx(class_weight / most)
+    assert path_distances(ends, **given) == pytest.approx(
+        class_weight / most * np.array([[0, 1], [1, 0]])
+    )
+
+
+def test_limits_of_options():
+    pair = [stump([(0.5, 0), (1, 1)]), stump([(0.25, 0), (1, 1)])]
+    assert path_distance(*pair, normalise=1).value == pytest.approx(0.25 / (2 * 3))
+    numbers = [DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, y]) for y in (0.5, 2.0)]
+    found = path_distance(*numbers, space=[[0.0], [1.0]], target_range=1e-9).value
+    assert found == pytest.approx(1.5e9)
+    by_range = path_distance(*numbers, space=[[0.0], [1.0]]).value
+    assert by_range == pytest.approx(1.5 / 2)  # predictions from 0 to 2
+    same = DecisionTreeRegressor().fit([[0.0], [1.0]], [3.0, 3.0])
+    assert path_distance(same, same, space=[[0.0], [1.0]]).value == 0
+    for wrong in (0, 0.0, -1.0, np.inf, np.nan, "1"):
+        with pytest.raises(ValueError, match="target_range must be a finite number above 0"):
+            path_distance(*numbers, space=[[0.0], [1.0]], target_range=wrong)
+    for wrong in (-1e-9, np.inf, np.nan, "1"):
+        with pytest.raises(ValueError, match="class_weight must be a finite number of at least 0"):
+            path_distance(*pair, class_weight=wrong)
+    for wrong in (0, 0.5, "1"):
+        with pytest.raises(ValueError, match="normalise must be True, False or a depth"):
+            path_distance(*pair, normalise=wrong)
+    assert MOST_PAIRS * 8 == 1.2e9  # bytes of their costs
+
+
+def test_options_that_are_left_out():
+    a, b = random_pair(5)
+    named = {"class_weight": 1.0, "normalise": False, "leaves": "label"}
+    expected = path_distance(a, b, matching="unmatched-cost", **named).value
+    assert path_distance(a, b).value == expected
+    assert path_distances([a], [b]).tolist() == [[expected]]
+    assert distances_between([a], [b], a.space).tolist() == [[expected]]
+    assert path_distance(a, b, class_weight=2.0).value > expected  # a label somewhere differs
+    other = distances_between([a], [b], a.space, surjective=True)
+    assert other.tolist() == [[path_distance(a, b, matching="surjective").value]]

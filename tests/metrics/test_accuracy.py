@@ -9,10 +9,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.metrics.accuracy import (
     Accuracy,
+    Answers,
     accuracy,
     group_names,
     label_indices,
     roc_area,
+    summarise_answers,
     wilson_interval,
 )
 
@@ -146,3 +148,23 @@ def test_area_under_the_curve(rows):
     assert roc_area(scores, event) == pytest.approx(roc_auc_score(event, scores))
     weighted = roc_auc_score(event, scores, sample_weight=weights)
     assert roc_area(scores, event, weights) == pytest.approx(weighted)
+
+
+def test_the_other_class_as_the_event_turns_everything_round():
+    rng = np.random.default_rng(0)
+    truth, answer, risk = rng.integers(0, 2, 40), rng.integers(0, 2, 40), rng.random(40)
+    shares, counts = np.column_stack([1 - risk, risk]), rng.integers(1, 5, 40)
+    found = Answers(np.array(["no", "yes"]), truth, answer, shares, counts)
+    turned = found.with_event("no")
+    assert turned.classes.tolist() == ["yes", "no"]
+    for own, other in ((found.truth, turned.truth), (found.answer, turned.answer)):
+        assert turned.classes[other].tolist() == found.classes[own].tolist()
+    np.testing.assert_array_equal(turned.shares[:, 1], 1 - risk)
+    np.testing.assert_array_equal(turned.shares[:, 0], risk)
+    np.testing.assert_array_equal(turned.weights, counts)
+    assert found.with_event("yes") is found
+    assert found.with_event(None) is found
+    three = Answers(np.array(["a", "b", "c"]), truth, answer, np.eye(3)[answer])
+    assert three.with_event("a") is three
+    area = summarise_answers(turned).auc
+    assert area == pytest.approx(summarise_answers(found).auc)

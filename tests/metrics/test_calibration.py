@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 
 from steadytree import StableTreeClassifier, calibration
-from steadytree.metrics.calibration import CalibrationLine, _join
+from steadytree.metrics.calibration import CalibrationLine, _join, fit_logistic
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3)).round(2)
@@ -192,3 +193,39 @@ def test_probabilities_are_of_the_event_that_is_named():
     observed = [(y == "died")[risk == one].mean() for one in np.unique(risk)]
     assert [one.observed for one in found.bins] == pytest.approx(observed)
     assert found.brier == pytest.approx(brier_score_loss(y == "died", risk))
+
+
+@pytest.mark.parametrize("spread", [1.0, 4.0, 8.0])
+def test_weights_of_a_logistic_regression_solve_its_equations(spread):
+    """Also where the first steps lead far beyond the optimum, and are halved."""
+    rng = np.random.default_rng(int(spread))
+    for _ in range(30):
+        n, size = int(rng.integers(4, 12)), int(rng.integers(1, 3))
+        rows = rng.integers(1, 9, n)
+        events = rng.integers(0, rows + 1).astype(float)
+        events[:2] = 0, rows[1]
+        values = rng.normal(size=n)
+        values[:4] = 2, 1, -1, -2  # both classes on both sides
+        events[:4] = (rows[:4] + 1) // 2
+        rows[:4] += 1
+        design = np.column_stack([np.ones(n), values])[:, :size]
+        offset = spread * rng.normal(size=n)
+        weights, covariance = fit_logistic(design, offset, rows, events)
+        risk = 1 / (1 + np.exp(-(offset + design @ weights)))
+        assert design.T @ (events - rows * risk) == pytest.approx(np.zeros(size), abs=1e-6)
+        information = sum(
+            r * p * (1 - p) * np.outer(x, x) for r, p, x in zip(rows, risk, design, strict=True)
+        )
+        np.testing.assert_allclose(covariance @ information, np.eye(size), atol=1e-4)
+
+
+def test_ten_bins_are_usual():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 1))
+    y = np.where(rng.random(300) < X[:, 0], "yes", "no")
+    model = LogisticRegression().fit(X, y)
+    found = calibration(model, X, y)
+    assert len(found.bins) == 10
+    assert found.to_dict() == calibration(model, X, y, n_bins=10).to_dict()
+    sizes = [one.n_rows for one in found.bins]
+    assert sizes == [30] * 10

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 from steadytree.metrics.drift import (
     Drift,
@@ -274,3 +274,33 @@ def test_bins_of_the_score_hold_about_a_tenth_of_the_training_rows_each(counts, 
     score = _score_stability(card, np.repeat(np.arange(len(counts)), counts))
     assert [int(text.split()[0]) for text in score.bands] == list(starts)
     assert score.psi == pytest.approx(0)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_chance_explains_is_a_quantile_of_chi_square(seed):
+    """Also where one band has all rows, and where training rows weigh less than one in all."""
+    rng = np.random.default_rng(seed)
+    n_bands = int(rng.integers(1, 6))
+    old = rng.choice([0.0, 0.1, 0.5, 1.5, 40.0], n_bands) * (rng.random(n_bands) < 0.8)
+    new = rng.integers(0, 9, n_bands) * (rng.random(n_bands) < 0.8)
+    new[rng.integers(n_bands)] += 1
+    found = _stability("x", ["band"] * n_bands, old, new.astype(float))
+    there = int(((old > 0) | (new > 0)).sum())
+    scale = 1 / max(old.sum(), 1.0) + 1 / new.sum()
+    expected = chi2.ppf(0.99, there - 1) * scale if there > 1 else 0.0
+    assert found.by_chance == pytest.approx(expected)
+    assert found.actual == pytest.approx(new / new.sum())
+    assert found.expected == pytest.approx(old / old.sum() if old.any() else np.zeros(n_bands))
+    assert found.psi == pytest.approx(slow_psi(old, new), abs=1e-12)
+
+
+def test_a_miss_as_large_as_is_allowed_or_as_chance_makes_it_is_none():
+    score = Stability("the score", 0.0, 1.0, ("any",), (1.0,), (1.0,))
+    least = float(norm.ppf(0.995))  # in either direction
+    for observed, z, is_told in (
+        *((110, 9.0, False), (111, 9.0, True), (90, -9.0, False), (89, -9.0, True)),
+        *((130, least * 0.999999, False), (130, least * 1.000001, True)),
+    ):
+        found = Drift(900, score, (), observed, 100.0, z)
+        assert bool(found.exceeded(max_miss=0.1)) == is_told
+        assert found.exceeded() == []

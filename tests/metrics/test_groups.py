@@ -9,6 +9,7 @@ from scipy.stats import binomtest, norm
 
 from steadytree import StableTreeClassifier, by_group
 from steadytree._base.intervals import wilson_interval
+from steadytree.metrics.groups import Group, Groups
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(0, 1, (300, 2)).round(2)
@@ -219,3 +220,43 @@ def test_rates_are_those_of_the_event_that_is_named():
         assert one.stated == pytest.approx(model.predict_proba(X)[rows, 0].mean())
     second = by_group(model, X, labels, GROUPS, positive="survived")
     assert second.to_dict() == by_group(model, X, labels, GROUPS).to_dict()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_gaps_of_groups_that_are_made_by_hand(seed):
+    """Small groups with the best and the worst rates, ties, rates of few cases, no large group."""
+    rng = np.random.default_rng(seed)
+    groups = []
+    for k in range(int(rng.integers(1, 6))):
+        n_rows = int(rng.choice([5, 29, 30, 31, 200]))
+        n_right = int(rng.integers(0, 4)) * n_rows // 3
+        n_true = int(rng.choice([0, 9, 10, n_rows]))
+        counts = {"accuracy": (n_right, n_rows), "recall": (n_true // 2, n_true)}
+        rate, residual = n_right / n_rows, (float(rng.choice([-0.1, 0.0, 0.2])), 0.01)
+        groups.append(Group(f"g{k}", n_rows, rate, (0, 1), counts=counts, residual=residual))
+    found = Groups("ward", tuple(groups), str(rng.choice(["", "yes"])))
+    large = [one for one in groups if one.n_rows >= 30]
+    rates = [one.accuracy for one in large] or [0.0]
+    assert found.gap == max(rates) - min(rates)
+    least = min(one.accuracy for one in large or groups)
+    assert found.worst is next(one for one in large or groups if one.accuracy == least)
+    expected = {}
+    for name in ("accuracy", "recall"):
+        own = {one.name: one.counts[name] for one in large if one.counts[name][1] >= 10}
+        share = {group: hits / n for group, (hits, n) in own.items()}
+        if len(share) > 1:
+            expected[name] = max(share.values()) - min(share.values()), share
+    if found.label and len(large) > 1:
+        share = {one.name: one.residual[0] for one in large}
+        expected["calibration"] = max(share.values()) - min(share.values()), share
+    assert [one.name for one in found.gaps] == list(expected)
+    for one in found.gaps:
+        value, share = expected[one.name]
+        assert one.value == pytest.approx(value)
+        assert share[one.low] == min(share.values())
+        assert share[one.high] == max(share.values())
+        assert one.is_clear == (one.interval[0] > 0)
+    values = [found.worst.accuracy, found.gap, *(v for v, _ in expected.values())]
+    values = values if "accuracy" not in expected else [*values[:2], *values[3:]]
+    assert [one.value for one in found.measurements()] == pytest.approx(values)
+    assert found.measurements()[0].interval == found.worst.interval

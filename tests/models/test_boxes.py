@@ -7,9 +7,19 @@ import pytest
 
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.boxes import shared_space, space_of_both, widen
+from steadytree.models.boxes import (
+    Boxes,
+    double_thresholds,
+    exact_thresholds,
+    in_double,
+    shared_space,
+    space_of_both,
+    widen,
+    with_classes,
+    with_labels,
+)
 from steadytree.models.tree import Tree
-from tests.models.trees import deep_tree, random_tree
+from tests.models.trees import deep_tree, random_rows, random_tree
 
 COLUMNS = ("a", "b", "c", "d")
 
@@ -78,3 +88,93 @@ def test_widened_bounds_hold_every_threshold(seed):
         (found,) = widen(narrow, [tree])
         at = [x for x in tree.threshold.tolist() if np.isfinite(x)]
         assert (found.low, found.high) == (min([-0.1, *at]), max([0.1, *at]))
+
+
+def tried_values(tree, j):
+    """Values of which one is in every box's part of a column that holds any."""
+    column = tree.space[j]
+    if column.is_categorical:
+        return [*range(len(column.categories)), np.nan]
+    at = exact_thresholds(tree)[tree.feature == j]
+    at = at[np.isfinite(at)]
+    return [*at, *np.nextafter(at, np.inf), *np.nextafter(at, -np.inf), -1e300, 1e300, np.nan]
+
+
+def is_inside(boxes, leaf, j, x, column):
+    if np.isnan(x):
+        return bool(boxes.missing[leaf, j])
+    if column.is_categorical:
+        return bool(boxes.categories[leaf, j, int(x)])
+    return bool(boxes.low[leaf, j] < x <= boxes.high[leaf, j])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_row_is_in_the_box_of_its_leaf_and_in_no_other(seed):
+    rng = np.random.default_rng(seed)
+    shape = {"n_numeric": int(rng.integers(0, 3)), "n_categorical": int(rng.integers(0, 3))}
+    shape["n_numeric"] += not sum(shape.values())
+    tree = random_tree(rng, int(rng.integers(1, 10)), single_precision=bool(seed % 2), **shape)
+    boxes, columns = Boxes.of(tree), list(tree.space)
+    assert boxes.leaf.tolist() == [k for k in range(tree.n_nodes) if tree.left[k] < 0]
+    assert boxes.label.tolist() == [tree.value[k].argmax() for k in boxes.leaf]
+    tried = [tried_values(tree, j) for j in range(len(columns))]
+    rows = np.array([[rng.choice(values) for values in tried] for _ in range(120)])
+    leaves = tree.apply_encoded(rows)
+    for row, leaf in zip(rows, leaves, strict=True):
+        inside = [
+            all(is_inside(boxes, k, j, x, columns[j]) for j, x in enumerate(row))
+            for k in range(len(boxes.leaf))
+        ]
+        assert [boxes.leaf[k] for k in np.flatnonzero(inside)] == [leaf]
+    for k, empty in enumerate(boxes.is_empty):
+        room = [
+            any(is_inside(boxes, k, j, x, columns[j]) for x in values)
+            for j, values in enumerate(tried)
+        ]
+        assert empty == (not all(room))
+    for j, column in enumerate(columns):
+        if column.is_categorical:
+            assert not boxes.categories[:, j, len(column.categories) :].any()
+            assert np.isinf(boxes.low[:, j]).all()
+        else:
+            assert boxes.categories[:, j].all()
+
+
+def test_thresholds_in_double_are_the_last_that_go_left():
+    rng = np.random.default_rng(0)
+    given = rng.normal(size=400) * 10.0 ** rng.integers(-45, 38, 400)
+    given[::2] = given[::2].astype(np.float32)  # ties to even go down from every other one
+    edges = [0.0, -0.0, 1e-46, -1e-46, 3.4028234663852886e38, -3.4028234663852886e38, 1e300, -1e300]
+    given = np.concatenate([given, edges, [np.inf, np.nan]])
+    found = double_thresholds(given)
+    for at, last in zip(given[:-2], found[:-2], strict=True):
+        with np.errstate(over="ignore"):
+            assert np.float64(np.float32(last)) <= at
+            assert np.float64(np.float32(np.nextafter(last, np.inf))) > at
+    assert found[-2] == np.inf
+    assert np.isnan(found[-1])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_other_classes_and_precision_change_no_decision(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, 6, single_precision=bool(seed % 2), n_classes=3)
+    rows = random_rows(rng, tree)
+    own = tree.classes.tolist()
+    more = np.array([own[2], "new", own[0]])
+    found = with_classes(tree, more)
+    assert found.classes.tolist() == [own[2], "new", own[0], own[1]]
+    assert (found.value[:, 1] == 0).all()
+    for k, label in enumerate(own):
+        place = found.classes.tolist().index(label)
+        np.testing.assert_array_equal(found.value[:, place], tree.value[:, k])
+    assert with_classes(tree, tree.classes) is tree
+    assert with_labels(tree, more) is tree
+    double = in_double(tree)
+    assert not double.single_precision
+    np.testing.assert_array_equal(double.apply(rows), tree.apply(rows))
+    assert in_double(double) is double
+    numbers = replace(tree, classes=np.array(["1", "2", "x"]))
+    assert with_labels(numbers, np.array([1, 2])).classes.tolist() == ["1", "2", "x"]
+    whole = replace(tree, classes=np.array([1, 2, 3]))
+    assert with_labels(whole, np.array(["2", "1", "3", "9"])).classes.tolist() == ["1", "2", "3"]

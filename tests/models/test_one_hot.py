@@ -214,3 +214,37 @@ def test_one_column_for_the_only_category_that_is_asked_for():
     tree = Tree(space, ["stop", "go"], *split, [2, 1, 1], subset=subset)
     assert one_hot_tree(tree).space.names == ("colour=red",)
     np.testing.assert_array_equal(one_hot(tree, [["red"], ["blue"], [None]]), [[1], [0], [np.nan]])
+
+
+def chain_of(n_splits, feature, first):
+    """Nodes of a sub-tree that asks one number again and again, numbered from `first` on."""
+    rows = []
+    for k in range(n_splits):
+        rows += [(feature, k + 0.5, first + 2 * k + 1, first + 2 * k + 2), (-1, np.nan, -1, -1)]
+    return [*rows, (-1, np.nan, -1, -1)]
+
+
+@pytest.mark.parametrize("n_left", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(("below_left", "below_right"), [(0, 0), (0, 1), (1, 0), (2, 1), (1, 4)])
+def test_the_side_whose_copies_are_fewer_nodes_is_the_one_that_is_asked_for(
+    n_left, below_left, below_right
+):
+    """A split and a copy for each category of one side, and the other side once."""
+    left = chain_of(below_left, 1, 1)
+    right = chain_of(below_right, 1, 1 + len(left))
+    nodes = [(0, np.nan, 1, 1 + len(left)), *left, *right]
+    feature, threshold, *children = map(list, zip(*nodes, strict=True))
+    space = FeatureSpace.declare({"x": (0, 9)}, {"colour": COLOURS})
+    space = FeatureSpace((space[1], space[0]))
+    subset = np.zeros((len(nodes), 6), bool)
+    subset[0, :n_left] = True
+    value = np.eye(2)[np.arange(len(nodes)) % 2]
+    tree = Tree(
+        space, [0, 1], feature, threshold, *children, value, np.ones(len(nodes)), subset=subset
+    )
+    expanded = one_hot_tree(tree)
+    costs = n_left * (1 + len(left)) + len(right), (6 - n_left) * (1 + len(right)) + len(left)
+    assert expanded.n_nodes == min(costs)
+    asked = {name for name in expanded.space.names if name.startswith("colour=")}
+    sides = COLOURS[:n_left], COLOURS[n_left:]
+    assert asked == {f"colour={text}" for text in sides[int(costs[1] < costs[0])]}

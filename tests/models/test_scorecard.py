@@ -260,3 +260,24 @@ def test_rows_of_a_risk_table():
     table = RiskTable.of(card, card.score([[80], [90], [20]]), np.array([1, 0, 0]))
     found = [(row.total, row.n_rows, row.share) for row in table.rows]
     assert found == [(0, 1.0, 0.0), (1, 2.0, 0.5)]
+
+
+def test_which_questions_fit_a_column():
+    texts = Column("g", "categorical", categories=("a", "b", "c"))
+    number = Column("n", "numeric", 0.0, 1.0)
+    for k in range(5):
+        asked = Condition(0, "among", categories=(0, k))
+        if k < 3:
+            asked.check(texts)
+        else:
+            with pytest.raises(ValueError, match="lacks such categories"):
+                asked.check(texts)
+        with pytest.raises(ValueError, match="lacks such categories"):
+            asked.check(number)
+    for sort in ("at_least", "below"):
+        Condition(0, sort, 0.5).check(number)
+        with pytest.raises(ValueError, match="has categories, not numbers"):
+            Condition(0, sort, 0.5).check(texts)
+    for sort in ("missing", "present"):
+        for column in (texts, number):
+            Condition(0, sort).check(column)

@@ -274,3 +274,23 @@ def test_missing_values_have_a_line_unless_it_is_said_elsewhere(
         assert lines == expected
     else:
         assert len(lines) == 3
+
+
+@pytest.mark.parametrize("kind", ["binary", "integer", "numeric"])
+def test_words_of_a_band_say_what_is_inside(kind):
+    ends = [-1.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 12.125]
+    column = Column("x", kind, 0.0, 1.0 if kind == "binary" else 20.0)
+    for low in (-np.inf, *ends):
+        for high in (*(end for end in ends if end > low), np.inf):
+            text = Band((0,), low, high).text(column)
+            has = [low <= value < high for value in (0, 1)]
+            if kind == "binary" and has[0] != has[1]:
+                assert text == ("yes" if has[1] else "no")
+            elif kind != "binary" or not any(0 < end <= 1 for end in (low, high)):
+                parts = [f"{end:g}" if end % 1 == 0 else repr(end) for end in (low, high)]
+                expected = f"{parts[0]} to < {parts[1]}"
+                expected = f"< {parts[1]}" if low == -np.inf else expected
+                expected = f"≥ {parts[0]}" if high == np.inf else expected
+                assert text == ("any" if text == "any" and low == -high else expected)
+            else:  # nothing that the column can hold
+                assert has == [False, False]

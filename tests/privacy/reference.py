@@ -116,12 +116,29 @@ def questions(case, most=5):
     return np.array(feature), np.array(bin_), np.array(by_value)
 
 
+def many_rows(case):
+    """Rows and labels, which fill several words of a class in some cases."""
+    times = int(case.rng.choice([1, 1, 6]))
+    return np.tile(case.full, (1, times)), np.tile(case.labels, times)
+
+
 def packed(case, most=5):
-    asked = questions(case, most)
-    rows = case.rng.permutation(case.n)[: case.rng.integers(0, case.n + 1)]
-    ordered, offsets = order_by_class(case.labels, rows, case.n_classes)
-    within = np.bincount(case.labels[rows], minlength=case.n_classes)
-    return pack_sides(case.full, ordered, *asked), offsets, within
+    asked, (full, labels) = questions(case, most), many_rows(case)
+    rows = case.rng.permutation(len(labels))[: case.rng.integers(0, len(labels) + 1)]
+    ordered, offsets = order_by_class(labels, rows, case.n_classes)
+    within = np.bincount(labels[rows], minlength=case.n_classes)
+    return pack_sides(full, ordered, *asked), offsets, within
+
+
+def case_of_order(case):
+    labels = many_rows(case)[1]
+    return labels, case.rng.permutation(len(labels)), case.n_classes
+
+
+def case_of_sides(case):
+    full, labels = many_rows(case)
+    ordered, _ = order_by_class(labels, np.arange(len(labels)), case.n_classes)
+    return full, ordered, *questions(case)
 
 
 def case_of_roots(case):
@@ -137,17 +154,13 @@ def case_of_roots(case):
 
 def case_of_common(case):
     bits, offsets, _ = packed(case)
-    mask = case.rng.integers(0, 2**63, bits.shape[1]).astype(np.uint64)
+    mask = case.rng.integers(0, 2**64, bits.shape[1], dtype=np.uint64)
     return bits, mask, offsets, np.zeros((len(bits), case.n_classes), np.int64)
 
 
 CASES = {
-    "order_by_class": lambda case: (case.labels, case.rng.permutation(case.n), case.n_classes),
-    "pack_sides": lambda case: (
-        case.full,
-        order_by_class(case.labels, np.arange(case.n), case.n_classes)[0],
-        *questions(case),
-    ),
+    "order_by_class": case_of_order,
+    "pack_sides": case_of_sides,
     "count_common": case_of_common,
     "root_terms": case_of_roots,
     "impurity_scores": lambda case: (

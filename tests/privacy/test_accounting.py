@@ -10,6 +10,7 @@ from scipy import stats
 
 from steadytree._base.exceptions import BudgetError
 from steadytree.privacy.accounting import (
+    ORDERS,
     Cost,
     epsilon_of,
     largest_rho,
@@ -265,3 +266,64 @@ def test_lines_without_rho_are_written_as_before():
     assert Entry.from_body(entry.to_body(3), 3) == entry
     entry = Entry(Decimal(0), what="sum", rho=Decimal("0.25"))
     assert Entry.from_body(entry.to_body(1), 1) == entry
+
+
+def test_orders_rise_from_nearly_one_to_a_million_in_even_steps():
+    """With other orders the same answers would cost another epsilon."""
+    assert len(ORDERS) == 257
+    for k, order in enumerate(ORDERS):
+        assert float(order - 1) == pytest.approx(10 ** (k / 32 - 2), rel=1e-4)
+    for delta, rho in itertools.product(("1e-9", "1e-6", "0.3"), ("1e-9", "0.0175", "4", "300")):
+        with mpmath.workdps(40):
+            tried = []
+            for order in ORDERS:
+                a = mpmath.mpf(str(order))
+                rest = mpmath.log(1 / mpmath.mpf(delta)) - mpmath.log(a - 1)
+                rest += a * mpmath.log(1 - 1 / a)
+                tried.append(a * mpmath.mpf(rho) + rest / (a - 1))
+            least = min(tried)
+            older = mpmath.mpf(rho) + 2 * mpmath.sqrt(mpmath.mpf(rho) * -mpmath.log(delta))
+            expected = min(max(least, 0), older)
+            found = mpmath.mpf(str(epsilon_of(Decimal(rho), Decimal(delta))))
+            assert expected <= found <= expected * (1 + mpmath.mpf("1e-22")) + mpmath.mpf("1e-22")
+            simple = mpmath.mpf(str(simple_epsilon_of(Decimal(rho), Decimal(delta))))
+            assert older <= simple <= older * (1 + mpmath.mpf("1e-22"))
+        epsilon = float(found)
+        if epsilon > 1e-6:  # the largest rho is just within it, and a little more is not
+            rho_within = largest_rho(epsilon, float(delta))
+            assert epsilon_of(Decimal(rho_within), Decimal(delta)) <= Decimal(epsilon)
+            more = Decimal(rho_within) * (1 + Decimal("1e-9"))
+            assert epsilon_of(more, Decimal(delta)) > Decimal(epsilon) * (1 - Decimal("1e-10"))
+
+
+def slow_total(costs, delta, convert):
+    """The least of what two bounds give: addition, and rhos beside those that epsilons imply."""
+    pure = sum(e for e, d, _ in costs if d == 0)
+    mixed = sum(e for e, d, _ in costs if d > 0)
+    left, rho = delta - sum(d for _, d, _ in costs), sum(r for *_, r in costs)
+    implied = sum(e * e / 2 for e, d, _ in costs if d == 0)
+    if left <= 0:
+        return pure + mixed if rho == 0 else Decimal("Infinity")
+    bounds = [pure + mixed + convert(rho, left), mixed + convert(rho + implied, left)]
+    return min(bounds)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_answers_of_all_kinds_cost_what_is_added_up_by_hand(seed):
+    """With no delta to spare, exactly as much as is used, and more."""
+    rng = np.random.default_rng(seed)
+    kinds = [("0.3", "0", "0"), ("0.2", "1e-7", "0"), ("0", "0", "0.01"), ("0.05", "0", "0")]
+    drawn = [kinds[k] for k in rng.integers(0, 4, rng.integers(1, 40))]
+    drawn = drawn if seed % 4 else [one for one in drawn if one[2] == "0"] or [kinds[0]]
+    costs = [tuple(map(Decimal, one)) for one in drawn]
+    total = sum((Cost.of(*one) for one in costs), Cost())
+    used = sum(d for _, d, _ in costs)
+    for delta in (Decimal(0), used, used + SMALL):
+        for convert in (epsilon_of, simple_epsilon_of, lambda rho, left: rho * 3 + left):
+            epsilon, spent = total.total(delta, convert)
+            assert epsilon == slow_total(costs, delta, convert)
+            assert spent in {used, delta}
+            added = sum(e for e, _, _ in costs)
+            if all(r == 0 for *_, r in costs) and epsilon == added:
+                assert spent == used  # addition needs no more delta than is used
+        assert total.total(delta) == total.total(delta, epsilon_of)

@@ -330,3 +330,66 @@ def test_the_factor_of_a_guarantee_is_that_of_its_epsilon():
     assert "at most 2 rows)" in accuracy
     assert limits.relation(1)[-13:] == "at most 1 row"
     assert "NOT PRIVATE" in PrivacyStatement(1.0, 0.0, {}, "gibbs", private=False).guarantee
+
+
+# ---- numbers that are chosen, as the pages state them ----
+@pytest.mark.parametrize(
+    ("n_splits", "n_classes", "steps"),
+    [
+        (64, 2, {0: (2,), 150: (3,), 400: (2, 3), 2_000: (3, 3), 4_000: (2, 2, 2, 2)}),
+        (65, 4, {0: (2,), 150: (3,), 2_000: (2, 2), 20_000: (2, 2, 2)}),
+        (160, 5, {0: (2,), 150: (3,), 2_000: (2, 2, 2)}),
+        (161, 4, {0: (2,), 150: (2, 2), 20_000: (2, 2, 2)}),
+        (161, 5, {0: (2,), 150: (2, 2), 2_000: (2, 2, 2)}),
+    ],
+)
+def test_blocks_change_at_these_amounts_of_epsilon_times_rows(n_splits, n_classes, steps):
+    space = Schema({}, {"v": [str(k) for k in range(n_splits)]}, classes=[0, 1]).space
+    listed = list(steps.items())
+    for k, (least, blocks) in enumerate(listed):
+        assert depths(space, n_classes, float(least)) == blocks
+        before = listed[max(k - 1, 0)][1]
+        assert depths(space, n_classes, least - 1e-6) == before
+    for max_depth in range(1, 8):
+        triples = n_splits <= 160
+        odd = 3 if triples and max_depth >= 3 else 1
+        rest = max_depth - odd if max_depth % 2 else max_depth
+        expected = (2,) * (rest // 2) + (odd,) * (max_depth % 2)
+        assert allocate_blocks(space, n_classes, 1.0, 9.0, max_depth, 0.0).depths == expected
+
+
+def test_rounding_may_take_exactly_half_of_epsilon(monkeypatch):
+    for share, refused in ((0.499, False), (0.5, False), (0.501, True)):
+        monkeypatch.setattr(limits, "sampler_slack", lambda e, *sizes, s=share: s * e)
+        if refused:
+            with pytest.raises(ValueError, match="rounding errors"):
+                limits.check_block(9, 2, 2, 8.0)
+        else:
+            limits.check_block(9, 2, 2, 8.0)
+
+
+@pytest.mark.parametrize("n_columns", [1, 9, 20, 23, 40])
+def test_numeric_columns_have_as_many_bins_as_fit(n_columns):
+    """100 at most, and 160 or 1,000 candidate splits in all; 32 and 4,000 level by level."""
+    space = Schema({f"u{j}": (0, 1) for j in range(n_columns)}, classes=[0, 1]).space
+
+    def fitting(finest, most):
+        sizes = range(finest, 1, -1)
+        return next((b for b in sizes if len(SplitTable.declared(space, b)) <= most), 2)
+
+    for depth_list, most in (((3,), 160), ((2, 2), 1_000)):
+        found = limits.block_candidates(space, depth_list)
+        assert len(found) == len(SplitTable.declared(space, fitting(100, most)))
+    found = limits.level_candidates(space)
+    assert len(found) == len(SplitTable.declared(space, fitting(32, 4_000)))
+    assert limits.bins_within(space, 100) == fitting(100, 1_000)
+
+
+def test_shares_of_leaves_and_levels_by_their_formulas():
+    for strength in (0.5, 1.0, 2.0, 150.0, 999.0, 1_000.0, 5_000.0, 1e6):
+        for depth in (1, 2, 5):
+            expected = min(0.5, 75 * 2**depth / max(strength, 1))
+            assert limits.greedy_leaf_share(strength, depth) == expected
+            share = min(0.1, max(0.01, 3.125 * 2**depth / strength)) if strength >= 1_000 else 0.0
+            assert limits.gibbs_leaf_share(strength, 2**depth) == share
+    assert (limits.ROWS_SHARE, limits.MOST_WEIGHED, limits.MOST_COUNTERS) == (0.02, 4e9, 1e8)

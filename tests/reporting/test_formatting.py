@@ -186,3 +186,38 @@ def test_figures_of_a_comparison_have_their_own_digits():
     assert value_text("fit time", 0.0123) == "0.012"
     assert (value_text("size", 4.0), value_text("size", 4.25)) == ("4", "4.2")
     assert (value_text("retraining distance", 10.0), value_text("AUC", 0.95)) == ("10", "0.950")
+
+
+def numbers_of_all_sizes(n):
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(size=n) * 10.0 ** rng.integers(-9, 19, n)
+    rounded = [float(f"{x:.{rng.integers(1, 17)}g}") for x in drawn]
+    ends = [1e-6, 1e15, 10_000.0, 1e16, 999_999.5, 1e-7, 123_456_789_012_345.6, 2e15 + 0.25]
+    return [*rounded, *ends, *(np.nextafter(x, 0) for x in ends), *(-x for x in ends)]
+
+
+def test_a_number_that_is_written_out_is_that_number():
+    for value in map(float, numbers_of_all_sizes(1_000)):
+        text = plain_text(value)
+        assert float(text.replace(",", "")) == value
+        whole, point, part = text.removeprefix("-").partition(".")
+        if "e" in text:
+            assert abs(value) < 1e-6 or abs(value) >= 1e15
+            continue
+        assert not 0 < abs(value) < 1e-6
+        digits = whole.replace(",", "")
+        assert ("," in whole) == (len(digits) > 4)
+        assert whole in {digits, f"{int(digits):,}"}
+        assert "," not in part
+        assert not point or not value.is_integer() or abs(value) >= 1e15
+        assert "." in part or part in {"", "0"} or not part.endswith("0")
+
+
+def test_a_number_has_the_fewest_digits_that_stay_within_the_tolerance():
+    assert number_text(0.1 + 0.2, 0.0) == "0.30000000000000004"
+    rng = np.random.default_rng(1)
+    for value in map(float, numbers_of_all_sizes(500)):
+        tolerance = abs(value) * float(rng.choice([0.0, *10.0 ** -np.arange(15)])) * 0.3
+        tried = [float(f"{value:.{digits}g}") for digits in range(1, 18)]
+        expected = next(x for x in tried if abs(x - value) <= tolerance)
+        assert number_text(value, tolerance) == plain_text(expected)

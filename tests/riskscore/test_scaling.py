@@ -53,3 +53,9 @@ def test_bad_input_is_refused():
 def test_halves_are_rounded_away_from_zero_on_either_side():
     for value in np.arange(-8, 8.25, 0.25).tolist():
         assert _rounded(value) == int(Decimal(value).quantize(Decimal(1), ROUND_HALF_UP))
+
+
+def test_the_usual_scale_doubles_the_odds_every_20_points_from_600_at_50_to_1():
+    usual, named = Scaling.of(CARD), Scaling.of(CARD, pdo=20, base_score=600, base_odds=50)
+    assert (usual.start, usual.points) == (named.start, named.points)
+    np.testing.assert_array_equal(usual.score(ROWS), named.score(ROWS))

@@ -79,3 +79,58 @@ def test_above_two_classes_there_are_totals_and_risks_of_each():
     classes = card.classes.tolist()
     heads = [f"total {c}" for c in classes] + [f"risk {c}" for c in classes]
     assert list(found) == [*heads, "prediction", "remarks"]
+
+
+def slow_remark(card, row):
+    """What is unusual about one row, given as texts and numbers by the name of the column."""
+    listed = []
+    for variable in card.variables:
+        column, value = variable.column, row[variable.column.name]
+        if value is None or value != value:
+            listed.append(f"{column.name}: missing")
+        elif column.is_categorical and value not in column.categories:
+            listed.append(f"{column.name}: unseen category")
+        elif not column.is_categorical and not column.low <= value <= column.high:
+            listed.append(f"{column.name}: outside the training range")
+    return "; ".join(listed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_columns_row_by_row(seed):
+    """Frames in any order of columns and arrays; ends of the range; groups from their least on."""
+    rng = np.random.default_rng(seed)
+    card = random_card(rng, n_conditions=6, n_classes=2 + seed % 2)
+    rows = random_rows_of_card(rng, card, 25)
+    for column in card.space:
+        if not column.is_categorical:
+            ends = [column.low, column.high, column.low - 1, column.high + 1]
+            rows.loc[:3, column.name] = ends if column.kind != "binary" else [0, 1, 0, 1]
+    names = [column.name for column in card.space]
+    total = card.score(rows)
+    if card.is_binary:
+        least = sorted({int(t) for t in rng.choice(total, 3)})
+        card = replace(card, risk_groups=[RiskGroup(f"g{t}", t) for t in least])
+    expected = [slow_remark(card, dict(zip(names, row, strict=True))) for row in rows[names].values]
+    for given in (rows, rows[names[::-1]], rows[names].to_numpy(dtype=object)):
+        found = ScoredRows.of(card, given).columns()
+        assert found["remarks"] == expected == remarks_on(card, given)
+        heads = ["total"] if card.is_binary else [f"total {name}" for name in card.classes]
+        assert [found[head] for head in heads] == total.reshape(25, -1).T.tolist()
+        assert found["prediction"] == card.predict(rows).tolist()
+        assert "score" not in found
+        risks = [head for head in found if head.startswith("risk ") and head != "risk group"]
+        shown = card.classes.tolist()[1:] if card.is_binary else card.classes.tolist()
+        assert risks == ([f"risk {name}" for name in shown] if card.gives_risks else [])
+        for head in risks:
+            k = card.classes.tolist().index(head.removeprefix("risk "))
+            rounded = [float(f"{risk:.6g}") for risk in card.predict_proba(rows)[:, k]]
+            assert found[head] == rounded
+        if card.is_binary:
+            below = [[t for t in least[1:] if t <= own] for own in total]
+            assert found["risk group"] == [f"g{[least[0], *each][-1]}" for each in below]
+            for k in range(3):
+                texts = [each[k : k + 1] for each in card.reasons(rows)]
+                listed = [f"{t[0][0]} ({t[0][1]:+d})" if t else "" for t in texts]
+                assert found[f"reason {k + 1}"] == listed
+        assert "reason 4" not in found
+        assert ("reason 1" in found) == card.is_binary

@@ -310,7 +310,7 @@ CASES = {
     "reject_split": lambda case: (
         node_scores(case),
         case.table,
-        5.0,
+        float(case.rng.choice([0.1, 5.0, 50.0])),
         np.uint64(case.rng.integers(99)),
     ),
     "sample_split": lambda case: (
@@ -320,7 +320,7 @@ CASES = {
         int(case.rng.integers(9)),
     ),
     "choose_splits": lambda case: (
-        case.counts(),
+        case.counts() * float(case.rng.choice([1.0, 0.25, 1e-7])),  # of rows with weights, too
         np.arange(3, dtype=np.uint64),
         case.table,
         random_draw(case.rng),

@@ -87,3 +87,26 @@ def test_intervals_and_slopes_by_hand():
         assert one.interval == pytest.approx(expected)
         assert one.value == pytest.approx(np.mean(expected))
         assert one.value == pytest.approx(found.corrected[k])
+
+
+@pytest.mark.parametrize("rare", ["yes", "no"])
+def test_samples_are_those_that_have_both_classes(rare):
+    """Drawn one after the other; those of one class alone are passed over, whichever it is."""
+    y = np.array([rare] + [{"yes": "no", "no": "yes"}[rare]] * 7)
+    fitted = DecisionTreeClassifier(max_depth=1, random_state=0)
+    rng, differences = np.random.default_rng(0), []
+    while len(differences) < 6:
+        rows = np.sort(rng.integers(0, 8, 8))
+        if len(set(y[rows])) == 2:
+            model = fitted.fit(X[:8][rows], y[rows])
+            own = np.array(figures(model, X[:8][rows], y[rows]))
+            differences.append(own - figures(model, X[:8], y))
+    found = optimism(fitted, X[:8], y, repeats=6)
+    assert found.differences[:, :2] == pytest.approx(np.array(differences), abs=1e-9)
+
+
+def test_twenty_samples_of_one_seed_are_usual():
+    model = DecisionTreeClassifier(max_depth=1, random_state=0)
+    found, named = optimism(model, X, Y), optimism(model, X, Y, repeats=20, random_state=0)
+    assert found.differences.shape == (20, 3)
+    np.testing.assert_array_equal(found.differences, named.differences)

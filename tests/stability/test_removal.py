@@ -169,3 +169,39 @@ def test_thresholds_that_differ_by_rounding_become_the_least_of_them_and_others_
     expected = [50.0, 50.0, far, 0.25, 0.25, 0.3, 70.0]
     assert [tree.threshold[0] for tree in settled] == expected
     assert [tree.feature[0] for tree in settled] == [feature for feature, _ in given]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_thresholds_are_settled_one_after_the_other(seed):
+    """Each that is farther from the one before than single precision rounds begins anew."""
+    rng = np.random.default_rng(seed)
+    skewed = np.exp(rng.normal(size=40) * 3)  # mean, median and least value far from each other
+    rows = np.column_stack([skewed + 50, rng.normal(size=40) - 9, rng.integers(0, 3, 40)])
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    space = FeatureSpace.observe(rows)
+
+    def reach(j, at):
+        seen = rows[~np.isnan(rows[:, j]), j]
+        return max(abs(at - each) for each in (space[j].low, np.mean(seen), np.median(seen)))
+
+    given = []
+    for j in (0, 1):
+        for at in rng.normal(size=4) * 3 + np.nanmean(rows[:, j]):
+            for _ in range(5):  # steps around the rounding of a number so far off
+                given.append((j, at))
+                at += reach(j, at) * 2.0**-22 * float(rng.choice([0, 0.4, 0.9, 1.2, 3.0]))
+    given = [given[k] for k in rng.permutation(len(given))]
+    expected = {}
+    for j in (0, 1):
+        own = sorted({at for feature, at in given if feature == j})
+        for k, at in enumerate(own):
+            same = k > 0 and at - own[k - 1] <= 2.0**-22 * reach(j, at)
+            expected[j, at] = expected[j, own[k - 1]] if same else at
+
+    def stump(feature, threshold):
+        nodes = [feature, -1, -1], [threshold, np.nan, np.nan], [1, -1, -1], [2, -1, -1]
+        return Tree(space, ["no", "yes"], *nodes, [[0.5, 0.5], [1, 0], [0, 1]], [2.0, 1, 1])
+
+    settled = settle_thresholds([stump(*one) for one in given], Dataset.of(rows))
+    assert [tree.threshold[0] for tree in settled] == [expected[one] for one in given]
+    assert 8 < len(set(expected.values())) < len(expected)

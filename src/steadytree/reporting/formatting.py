@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def number_text(value: float, tolerance: float) -> str:
     """A number with as few digits as stay within the tolerance."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    for digits in range(1, 17):
+    for digits in range(1, 18):  # 17 tell any two floats apart
         rounded = float(f"{value:.{digits}g}")
         if abs(rounded - value) <= tolerance:
             break
@@ -79,7 +80,7 @@ def plain_text(value: float) -> str:
         return f"{int(value):,}" if abs(value) >= 10_000 else str(int(value))
     text = repr(value)
     if "e" in text and 1e-6 <= abs(value) < 1e15:
-        text = f"{value:.17f}".rstrip("0")
+        text = f"{Decimal(text):f}"  # all its digits
     integer, point, part = text.partition(".")
     if point and "e" not in text and abs(value) >= 10_000:
         return f"{int(integer):,}.{part}"

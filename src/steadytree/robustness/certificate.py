@@ -66,6 +66,18 @@ def decode(column: Column, value: float) -> float | str | None:
     return column.categories[int(value)] if column.is_categorical else float(value)
 
 
+def _steps(found: "Certificate | EnsembleCertificate", row: int) -> tuple[Step, ...]:
+    """The columns in which a row and its witness differ."""
+    start, end = found.rows[row], found.witness[row]
+    same = (start == end) | (np.isnan(start) & np.isnan(end))
+    steps = []
+    for j in np.flatnonzero(~same).tolist():
+        column = found.space[j]
+        first = found.unknown.get((row, j), decode(column, start[j]))
+        steps.append(Step(column.name, first, decode(column, end[j])))
+    return tuple(steps)
+
+
 def _plain(value: float | str | None) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
@@ -147,9 +159,8 @@ class Certificate(Shown):
     weight: NDArray[np.float64]  # (n,): what each row counts
     # texts of categories that the model does not know, by row and column
     unknown: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    notes: tuple[
-        str, ...
-    ] = ()  # what must be remarks, such as columns that the noise does not move
+    # what must be remarks, such as columns that the noise does not move
+    notes: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()  # columns that the perturbation names and the model does not use
     # (n,): number of each row among those of all parts, -1 where an entry stands for several;
     # these come last, and are not among rows and witness
@@ -201,7 +212,7 @@ class Certificate(Shown):
         Of a row of weight w, which stands for w rows, all are.
         """
         limit = self.perturbation.spend(float(self.weight.sum()))
-        rows = np.flatnonzero(self.right & (self.distance <= limit) & (self.weight > 0))
+        rows = np.flatnonzero(self._in_reach(limit))
         rows = rows[np.argsort(self.distance[rows], kind="stable")]
         if self.perturbation.scope == "row":
             return rows
@@ -216,17 +227,27 @@ class Certificate(Shown):
             lost += self._lost_in_part()
         return float((self.weight[self.right].sum() - lost) / total)
 
+    def _in_reach(self, limit: float) -> NDArray[np.bool_]:
+        """Correct rows that the limit covers, or any part of them where weights are fractional."""
+        covered = self.distance <= limit
+        if self.perturbation.scope != "row" and not self._has_whole_weights:
+            covered = np.isfinite(self.distance)
+        return self.right & covered & (self.weight > 0)
+
+    @property
+    def _has_whole_weights(self) -> bool:
+        return bool((self.weight == np.floor(self.weight)).all())
+
     def _lost_in_part(self) -> float:
         """Weight lost of the next row, which the rest of a shared budget does not cover."""
         limit = self.perturbation.spend(float(self.weight.sum()))
-        rest = limit - (self.distance * self.weight)[self.attacked].sum()
-        still = self.right & (self.distance <= limit) & (self.weight > 0)
+        rest = limit - (self.distance[self.attacked] * self.weight[self.attacked]).sum()
+        still = self._in_reach(limit)
         still[self.attacked] = False
         if not still.any():
             return 0.0
         part = rest / self.distance[still].min()
-        integer = (self.weight == np.floor(self.weight)).all()
-        return float(np.floor(part)) if integer else float(part)
+        return float(np.floor(part) if self._has_whole_weights else part)
 
     def counterexamples(self, most: int = 10) -> list[Counterexample]:
         """The correct rows with the least moves to a wrong prediction, and these moves."""
@@ -240,19 +261,8 @@ class Certificate(Shown):
             answer, other = labels[self.answer[row]], labels[self.other[row]]
             size = float(self.distance[row])
             number = row if self.numbers is None else int(self.numbers[row])
-            found.append(Counterexample(number, size, answer, other, self._steps(row)))
+            found.append(Counterexample(number, size, answer, other, _steps(self, row)))
         return found
-
-    def _steps(self, row: int) -> tuple[Step, ...]:
-        """The columns in which a row and its witness differ."""
-        start, end = self.rows[row], self.witness[row]
-        same = (start == end) | (np.isnan(start) & np.isnan(end))
-        steps = []
-        for j in np.flatnonzero(~same).tolist():
-            column = self.space[j]
-            first = self.unknown.get((row, j), decode(column, start[j]))
-            steps.append(Step(column.name, first, decode(column, end[j])))
-        return tuple(steps)
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
@@ -352,14 +362,8 @@ class EnsembleCertificate(Shown):
         """Rows that are correct and have a witness, and how it differs from them."""
         labels, found = self.classes.tolist(), []
         for row in np.flatnonzero(self.status == ATTACKED)[:most].tolist():
-            start, end = self.rows[row], self.witness[row]
-            same = (start == end) | (np.isnan(start) & np.isnan(end))
-            steps = []
-            for j in np.flatnonzero(~same).tolist():
-                first = self.unknown.get((row, j), decode(self.space[j], start[j]))
-                steps.append(Step(self.space.names[j], first, decode(self.space[j], end[j])))
             answers = labels[self.answer[row]], labels[self.other[row]]
-            found.append(Counterexample(row, 1.0, *answers, tuple(steps)))
+            found.append(Counterexample(row, 1.0, *answers, _steps(self, row)))
         return found
 
     def measurements(self) -> tuple[Measurement, ...]:

@@ -1,13 +1,15 @@
 """The rows that exports are compared on: every threshold is among them, in reach."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from steadytree._base.exceptions import ExportError
 from steadytree.data.column import Column
-from steadytree.models.boxes import Boxes, double_thresholds
-from steadytree.models.exports.probes import REFUSED, Probes, _probe_values, used_features
+from steadytree.models.boxes import Boxes, double_thresholds, exact_thresholds
+from steadytree.models.exports.probes import REFUSED, Probes, _differ, _probe_values, used_features
 from steadytree.models.sklearn import to_sklearn
 from tests.models.scorecards import random_card
 from tests.models.trees import deep_tree, random_tree, trees
@@ -140,3 +142,115 @@ def test_a_threshold_in_double_precision_parts_numbers_as_float32_does(threshold
     with np.errstate(over="ignore"):
         single = np.array(near).astype(np.float32).astype(np.float64)
     np.testing.assert_array_equal(np.array(near) <= at, single <= threshold)
+
+
+def slow_numbers(at):
+    """Each bound with its neighbours of both widths, and the ends of the numbers."""
+    largest = np.finfo(float).max
+    tried = {0.0, largest, -largest, np.inf, -np.inf, *at}
+    for bound in at:
+        tried |= {np.nextafter(bound, way) for way in (-np.inf, np.inf)}
+        with np.errstate(over="ignore"):
+            single = np.nextafter(np.float32(bound), np.array([-np.inf, np.inf], np.float32))
+        tried |= {float(each) for each in single if np.isfinite(each)}
+    return {*map(repr, map(float, tried)), "nan"}
+
+
+def slow_texts(column):
+    known = column.categories
+    beside = [t for text in known for t in (text.swapcase(), text + " ", " " + text)]
+    return {*map(repr, (*known, *beside, "", "not known before", None))}
+
+
+def slow_probes(tree):
+    """The rows of each leaf that can be reached, values as text, walked from the root."""
+    exact, every = exact_thresholds(tree), []
+
+    def visit(node, turns):
+        if tree.left[node] >= 0:
+            visit(tree.left[node], [*turns, (node, True)])
+            visit(tree.right[node], [*turns, (node, False)])
+            return
+        start = [None if c.is_categorical else 0.0 for c in tree.space]
+        tried = {}
+        for j in dict.fromkeys(tree.feature[n] for n, _ in turns):
+            column, own = tree.space[j], [(n, left) for n, left in turns if tree.feature[n] == j]
+            stays = all(tree.missing_left[n] == left for n, left in own)
+            if column.is_categorical:
+                codes = range(len(column.categories))
+                kept = [k for k in codes if all(tree.subset[n, k] == left for n, left in own)]
+                known = column.categories[kept[0]] if kept else None
+                if not kept and not stays:
+                    return
+                start[j], tried[j] = known, slow_texts(column)
+                continue
+            ends = [[(exact[n], n) for n, left in own if left is side] for side in (True, False)]
+            high = min((at for at, _ in ends[0]), default=np.inf)
+            low = max((at for at, _ in ends[1]), default=-np.inf)
+            if low < high:
+                start[j] = high if high < np.inf else float(np.nextafter(low, np.inf))
+            elif stays:
+                start[j] = np.nan
+            else:
+                return
+            nodes = [
+                next((n for at, n in side if at == end), None)
+                for side, end in ((ends[0], high), (ends[1], low))
+            ]
+            at = {float(t[n]) for n in nodes if n is not None for t in (tree.threshold, exact)}
+            tried[j] = slow_numbers({bound for bound in at if np.isfinite(bound)})
+        texts = [*map(repr, (x if x is None or isinstance(x, str) else float(x) for x in start))]
+        every.append({tuple(texts)})
+        for j, values in tried.items():
+            every[-1] |= {(*texts[:j], value, *texts[j + 1 :]) for value in values}
+
+    visit(0, [])
+    return every
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_rows_are_those_of_each_leaf_with_one_value_moved(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, n_leaves=int(rng.integers(1, 9)), single_precision=bool(seed % 2))
+    found, expected = Probes.of_tree(tree), slow_probes(tree)
+    rows = [
+        tuple(repr(x if x is None or isinstance(x, str) else float(x)) for x in row)
+        for row in found.rows
+    ]
+    assert found.n_leaves == len(expected)
+    assert set(rows) == set().union(*expected)
+    assert len(rows) == len(set(rows))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_of_a_card_are_its_bands_one_by_one_and_mixed(seed):
+    card = random_card(np.random.default_rng(seed), n_conditions=5)
+    rows = Probes.of_scorecard(card).rows
+    start = tuple(None if column.is_categorical else 0.0 for column in card.space)
+    assert rows[0] == start
+    expected = {}
+    for variable in card.variables:
+        j = variable.feature
+        values = slow_texts(card.space[j])
+        if not card.space[j].is_categorical:
+            values = slow_numbers(variable.thresholds.tolist())
+        expected[j] = values
+        alone = {
+            repr(row[j]) for row in rows if row[:j] + row[j + 1 :] == start[:j] + start[j + 1 :]
+        }
+        assert alone == values | {repr(start[j])}
+    for row in rows:
+        assert all(repr(row[j]) in values | {repr(start[j])} for j, values in expected.items())
+        assert all(row[j] == start[j] for j in range(len(row)) if j not in expected)
+    n_alone = 1 + sum(len(values - {repr(start[j])}) for j, values in expected.items())
+    assert len(rows) <= n_alone + 200
+    if math.prod(map(len, expected.values())) > 10_000:  # few are drawn twice
+        assert len(rows) > n_alone + 150
+
+
+def test_answers_differ_by_any_part_and_by_length():
+    nan = float("nan")
+    alike = [(1, 1), (nan, nan), ([1, nan], [1, nan]), ((), ()), ("a", "a"), (None, None)]
+    apart = [(1, 2), (nan, 1), (1, nan), ([1, 2], [1, 3]), ([1, 2], [3, 2]), ([1], [1, 2])]
+    assert not any(_differ(*pair) for pair in alike)
+    assert all(_differ(*pair) for pair in apart)

@@ -283,7 +283,7 @@ def fill_splits(
                     total = put_split(splits, total, size - one, *ends, zero, n_sides)
                 previous = bin_index
                 size += 1
-            merged_bin[start + bin_index] = size - 1 if size > 0 else 0
+            merged_bin[start + bin_index] = max(size - one, zero)
         merged_bin[start + n_full] = size
         if is_text:
             for category in range(n_full if n_full > 2 else n_full - 1):

@@ -222,4 +222,4 @@ def _probe_values(column: Column, thresholds: Iterable[float]) -> Iterator[Value
                 single = np.nextafter(np.float32(at), np.float32(way))
             if np.isfinite(single):
                 yield float(single)
-    yield from (0.0, -0.0, LARGEST, -LARGEST, np.nan, np.inf, -np.inf)
+    yield from (0.0, LARGEST, -LARGEST, np.nan, np.inf, -np.inf)
