@@ -216,7 +216,8 @@ def case_for(name, seed):
             np.zeros(case.n, np.int64),
         ),
         "fill_bins": lambda: (
-            case.values(),
+            np.repeat(case.values(), 2, axis=1),
+            int(rng.integers(4)),
             # nearly all thresholds lie in one cell: the last of a column, or the first
             *even_cells(
                 np.array([*(-x for x in reversed(CROWDED)), *CROWDED, 0.0, 2.0]),

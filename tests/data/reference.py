@@ -56,11 +56,11 @@ def summarise_columns(X):
 
 
 def fill_bins(
-    X, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
+    X, column, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
 ):
-    for j in range(X.shape[1]):
+    for j in range(len(binned)):
         own = thresholds[ends[j] : ends[j + 1] - 1]
-        for i, x in enumerate(X[start:end, j], start):
+        for i, x in enumerate(X[start:end, column + j], start):
             if n_categories[j]:
                 binned[j, i] = int(x) if 0 <= x < n_categories[j] else n_categories[j]
             else:
