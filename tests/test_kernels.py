@@ -230,7 +230,7 @@ def case_for(name, seed):
         "merge_bins": lambda: (
             case.full,
             case.offsets,
-            rng.integers(0, 200, case.offsets[-1]),
+            rng.integers(0, 200, case.offsets[-1]).astype(np.uint16),
             np.zeros(case.full.shape, np.uint8),
         ),
         "list_splits": lambda: (

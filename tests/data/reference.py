@@ -56,11 +56,11 @@ def summarise_columns(X):
 
 
 def fill_bins(
-    X, column, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
+    X, at, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
 ):
     for j in range(len(binned)):
         own = thresholds[ends[j] : ends[j + 1] - 1]
-        for i, x in enumerate(X[start:end, column + j], start):
+        for i, x in enumerate(X[start:end, at + j], start):
             if n_categories[j]:
                 binned[j, i] = int(x) if 0 <= x < n_categories[j] else n_categories[j]
             else:
@@ -100,10 +100,10 @@ def list_splits(occupied, full_offsets, n_categories, has_missing, order, groupe
         n_splits.append(len(listed))
         reached = {b: sum(there[c] for c in ranked[: k + 1]) for k, b in enumerate(ranked)}
         merged_bin += [max(reached[b] - 1, 0) for b in range(len(there))] + [len(kept)]
-    types = (np.int64, bool, np.int64, np.int64, bool)
+    types = (np.int32, bool, np.uint16, np.uint16, bool)
     columns = tuple(np.array([split[k] for split in splits], dtype=types[k]) for k in range(5))
-    whole = [np.array(part, dtype=np.int64) for part in (bin_sizes, n_splits, merged_bin)]
-    return (*whole, columns)
+    sizes = np.array(bin_sizes, dtype=np.int64), np.array(n_splits, dtype=np.int64)
+    return (*sizes, np.array(merged_bin, dtype=np.uint16), columns)
 
 
 def split_goes_left(bin_index, table, split):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
@@ -251,13 +251,23 @@ class FeatureSpace:
         labels: NDArray[np.int32],
         n_classes: int,
         weights: NDArray[np.float64] | None = None,
+        columns: tuple[int, int] | None = None,
     ) -> NDArray[Any]:
-        """Rows (or summed weights) of each class in every bin, (n_bins, n_classes)."""
+        """Rows (or summed weights) of each class in every bin, (n_bins, n_classes).
+
+        Of a range of columns (first, last) only, where one is given.
+        """
         root, every = np.zeros(len(labels), np.int32), np.empty(0, np.uint32)
         own = np.empty(0, np.int64) if weights is None else weights
-        counts = np.zeros((1, self.bin_offsets[-1], n_classes), own.dtype)
-        given = binned, every, labels, root, own, self.bin_offsets, counts
-        in_threads(partial(add_counts, *given), len(binned), binned.size)
+        first, last = columns or (0, len(self))
+        offsets = self.bin_offsets - self.bin_offsets[first]
+        counts = np.zeros((1, offsets[last], n_classes), own.dtype)
+
+        def add(start: int, end: int) -> None:
+            given = binned, every, labels, root, own, offsets, counts
+            add_counts(*given, first + start, first + end)
+
+        in_threads(add, last - first, (last - first) * len(labels))
         return counts[0]
 
 

@@ -11,12 +11,18 @@ from steadytree._base.parallel import LEAST_WORK
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Rows
 from steadytree.data.splits import Bins, SplitTable
+from steadytree.data.wide_rows import ColumnBlock, CountsByColumn, WideRows
+from steadytree.models._kernels import hash_node
 from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
 from steadytree.stability._kernels.choose import (
+    INVALID,
+    LARGEST_GUMBEL,
     REJECTION,
     SplitSampling,
     choose_splits,
+    fill_scores,
+    pick_among,
     sample_split,
 )
 from steadytree.stability._kernels.grow import grow_by_level, score_ahead
@@ -49,9 +55,11 @@ class PreparedFit:
         """The first arguments of the kernels that grow trees."""
         return self.binned, self.labels, self.n_classes, self.splits.table, self.sampling
 
-    def source(self) -> Rows:
+    def source(self) -> Rows | WideRows:
         """Class counts of the rows, for level-wise growth."""
         data = self.binned, self.labels, self.splits, self.n_classes, self.weights
+        if self.is_wide:
+            return WideRows(*data)
         return Rows(*data, in_order=self.lookahead > 1)
 
     @property
@@ -61,8 +69,18 @@ class PreparedFit:
     @property
     def is_small(self) -> bool:
         """Whether the tree can be grown in one call: few values, and usual sampling."""
+        return self.binned.size < LEAST_WORK and self._is_usual
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether splits are chosen from some columns at a time: many bins, and usual sampling."""
+        n_counters = self.splits.n_bins * self.n_classes
+        return n_counters > MANY_COUNTERS and not self.is_small and self._is_usual
+
+    @property
+    def _is_usual(self) -> bool:
         rejects = self.sampling.coupling == REJECTION and self.sampling.sharpness > 0
-        return self.binned.size < LEAST_WORK and self.lookahead == 1 and not rejects
+        return self.lookahead == 1 and not rejects
 
     def with_seed(self, seed: int) -> "PreparedFit":
         """The same fit with other noise."""
@@ -81,6 +99,7 @@ class PreparedFit:
         return replace(self, binned=binned, labels=self.labels[taken], weights=weights)
 
 
+MANY_COUNTERS = 1_000_000  # 8 MB: of one node; more would not stay in the cache
 MAX_SCORES = 5_000_000  # scores kept of one tree: 40 MB; deeper levels grow without being kept
 MAX_READS = 20_000_000_000  # values that a look-ahead may read: about a minute
 Chosen = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -111,17 +130,23 @@ class SplitSampler:
         self._rows = rows
         self.levels: Levels = []
 
-    def __call__(self, counts: ClassCounts, positions: NDArray[np.uint64]) -> Chosen:
+    def __call__(
+        self, counts: ClassCounts | CountsByColumn, positions: NDArray[np.uint64]
+    ) -> Chosen:
         prepared = self._prepared
-        if prepared.lookahead > 1 and self._rows is not None:
+        most = MAX_SCORES // max(prepared.splits.n_splits, 1)
+        if isinstance(counts, CountsByColumn):
+            n_kept = len(positions) if positions[0] < most else 0
+            scores = np.full((n_kept, prepared.splits.n_splits), INVALID)
+            splits, thresholds = choose_by_column(counts, positions, prepared.sampling, scores)
+        elif prepared.lookahead > 1 and self._rows is not None:
             splits, thresholds, scores = self._look_ahead(self._rows, positions)
         else:
             table, sampling = prepared.splits.table, prepared.sampling
             splits, thresholds, scores = choose_splits(counts.values, positions, table, sampling)
         # by position, as threads may ask for the nodes of a level in any order
-        most = MAX_SCORES // max(scores.shape[1], 1)
         if positions[0] < most:  # they rise
-            n_kept = len(positions) if positions[-1] < most else np.searchsorted(positions, most)
+            n_kept = int(np.searchsorted(positions, most))
             self.levels.append((positions[:n_kept], scores[:n_kept]))
         return splits, thresholds
 
@@ -140,6 +165,57 @@ class SplitSampler:
             scores[node] = score_ahead(*data, rows, levels, sampling.min_leaf)
             splits[node], thresholds[node] = sample_split(scores[node], table, sampling, position)
         return splits, thresholds, scores
+
+
+def choose_by_column(
+    counts: CountsByColumn,
+    positions: NDArray[np.uint64],
+    sampling: SplitSampling,
+    scores: NDArray[np.float64],
+) -> Chosen:
+    """As `choose_splits`, one block of columns after another; fills scores (n_nodes, n_splits).
+
+    Without rows in `scores` none is kept: blocks in which a split can win are scored twice, first
+    for the best score of all. No other block is looked at again.
+    """
+    splits, thresholds = np.full((2, len(positions)), -1)
+    blocks, no_note = counts.blocks, (np.empty(0), np.empty(0, np.int64))
+    room = np.empty(max(len(block.table.feature) for block in blocks))
+    for node, position in enumerate(positions):
+        sums = np.zeros((2, counts.totals.shape[1]))
+        sums[0] = counts.totals[node]
+        if np.count_nonzero(sums[0] > 0) < 2:
+            continue
+
+        def score(block: ColumnBlock, node: int = node, sums: Any = sums) -> NDArray[np.float64]:
+            here = counts.count(block)[node]
+            own = room[: len(block.table.feature)]
+            fill_scores(here, block.table, sampling.score, sampling.min_leaf, own, sums)
+            if len(scores):
+                scores[node, block.first_split : block.first_split + len(own)] = own
+            return own
+
+        best_of = np.array([score(block).max(initial=INVALID) for block in blocks])
+        best, leading = best_of.max(), int(best_of.argmax())
+        if best < 0:
+            continue
+        slope = sampling.sharpness / best if best > 0 else 0.0
+        reach = slope * (best_of - best) + LARGEST_GUMBEL
+        can_win = best_of == best if sampling.sharpness <= 0 else best_of >= 0
+        bits, key = np.uint64(hash_node(sampling.seed, position)), -np.inf
+        for turn in sorted(np.flatnonzero(can_win).tolist(), key=lambda turn: turn != leading):
+            block = blocks[turn]
+            if reach[turn] < key:
+                continue
+            own = score(block)
+            # of equal keys the first split wins: any in a block before that of the winner
+            before = len(own) if block.first_split < splits[node] else -1
+            how = own, block.table, sampling.sharpness, bits, no_note, int(own.argmax())
+            found = pick_among(*how, best, block.first, before, key)
+            if found[1] >= 0:
+                splits[node], thresholds[node] = block.first_split + found[0], found[1]
+                key = found[2]
+    return splits, thresholds
 
 
 def grow_few(
