@@ -9,30 +9,22 @@ WORD = 2**64
 
 
 # ---- walk ----
-def goes_left(x, threshold, missing_left, categorical, subset, single_precision):
-    if math.isnan(x):
-        return bool(missing_left)
-    if categorical:
-        return bool(subset[int(x)]) if 0 <= int(x) < len(subset) else bool(missing_left)
-    return bool(float(np.float32(x)) <= threshold if single_precision else x <= threshold)
-
-
-def find_leaves(
-    X, feature, threshold, left, right, missing_left, categorical, subset, single_precision, leaves
-):
+def find_leaves(X, walk, depth, leaves):
     def leaf_of(x, node=0):
-        if left[node] < 0:
-            return node
-        j = feature[node]
-        yes = goes_left(
-            x[j],
-            threshold[node],
-            missing_left[node],
-            categorical[j],
-            subset[node],
-            single_precision,
-        )
-        return leaf_of(x, left[node] if yes else right[node])
+        asked = int(walk.question[node])
+        feature, missing_right, by_value = asked % 2**24, asked >> 24 & 1, asked >> 25 & 1
+        left, value = asked >> 32, float(x[feature])
+        if left == node:
+            return walk.number[node]
+        known = not math.isnan(value)
+        if by_value:
+            known = known and 0 <= int(value) < walk.subset.shape[1]
+        right = missing_right
+        if known and by_value:
+            right = not walk.subset[node, int(value)]
+        elif known:
+            right = value > walk.threshold[node]
+        return leaf_of(x, left + int(right))
 
     leaves[:] = [leaf_of(x) for x in X]
 

@@ -34,7 +34,9 @@ class CountsByColumn:
     @cached_property
     def totals(self) -> NDArray[Any]:
         """Class counts (n_nodes, n_classes), added up bin by bin as kernels do."""
-        return np.cumsum(self.count(block_of(self.splits, 0, 1)), axis=1)[:, -1]
+        counts = self.count(block_of(self.splits, 0, 1))
+        none = np.zeros_like(counts, shape=(len(counts), 1, counts.shape[2]))
+        return np.cumsum(np.concatenate([none, counts], axis=1), axis=1)[:, -1]
 
     def children(self, split: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
         """See `ClassCounts.children`."""
