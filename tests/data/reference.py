@@ -9,30 +9,22 @@ WORD = 2**64
 
 
 # ---- walk ----
-def goes_left(x, threshold, missing_left, categorical, subset, single_precision):
-    if math.isnan(x):
-        return bool(missing_left)
-    if categorical:
-        return bool(subset[int(x)]) if 0 <= int(x) < len(subset) else bool(missing_left)
-    return bool(float(np.float32(x)) <= threshold if single_precision else x <= threshold)
-
-
-def find_leaves(
-    X, feature, threshold, left, right, missing_left, categorical, subset, single_precision, leaves
-):
+def find_leaves(X, walk, depth, leaves):
     def leaf_of(x, node=0):
-        if left[node] < 0:
-            return node
-        j = feature[node]
-        yes = goes_left(
-            x[j],
-            threshold[node],
-            missing_left[node],
-            categorical[j],
-            subset[node],
-            single_precision,
-        )
-        return leaf_of(x, left[node] if yes else right[node])
+        asked = int(walk.question[node])
+        feature, missing_right, by_value = asked % 2**24, asked >> 24 & 1, asked >> 25 & 1
+        left, value = asked >> 32, float(x[feature])
+        if left == node:
+            return walk.number[node]
+        known = not math.isnan(value)
+        if by_value:
+            known = known and 0 <= int(value) < walk.subset.shape[1]
+        right = missing_right
+        if known and by_value:
+            right = not walk.subset[node, int(value)]
+        elif known:
+            right = value > walk.threshold[node]
+        return leaf_of(x, left + int(right))
 
     leaves[:] = [leaf_of(x) for x in X]
 
@@ -56,11 +48,11 @@ def summarise_columns(X):
 
 
 def fill_bins(
-    X, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
+    X, at, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
 ):
-    for j in range(X.shape[1]):
+    for j in range(len(binned)):
         own = thresholds[ends[j] : ends[j + 1] - 1]
-        for i, x in enumerate(X[start:end, j], start):
+        for i, x in enumerate(X[start:end, at + j], start):
             if n_categories[j]:
                 binned[j, i] = int(x) if 0 <= x < n_categories[j] else n_categories[j]
             else:
@@ -100,10 +92,10 @@ def list_splits(occupied, full_offsets, n_categories, has_missing, order, groupe
         n_splits.append(len(listed))
         reached = {b: sum(there[c] for c in ranked[: k + 1]) for k, b in enumerate(ranked)}
         merged_bin += [max(reached[b] - 1, 0) for b in range(len(there))] + [len(kept)]
-    types = (np.int64, bool, np.int64, np.int64, bool)
+    types = (np.int32, bool, np.uint16, np.uint16, bool)
     columns = tuple(np.array([split[k] for split in splits], dtype=types[k]) for k in range(5))
-    whole = [np.array(part, dtype=np.int64) for part in (bin_sizes, n_splits, merged_bin)]
-    return (*whole, columns)
+    sizes = np.array(bin_sizes, dtype=np.int64), np.array(n_splits, dtype=np.int64)
+    return (*sizes, np.array(merged_bin, dtype=np.uint16), columns)
 
 
 def split_goes_left(bin_index, table, split):

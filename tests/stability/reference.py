@@ -3,11 +3,14 @@
 A sub-tree is (key, left, right) or a leaf's label: recursion on rows, one tree at a time.
 """
 
+import itertools
+
 import numpy as np
 
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
+from steadytree.data.wide_rows import WideRows, block_of
 from steadytree.models._kernels import FlatTree
 from steadytree.stability._kernels.choose import GUMBEL, REJECTION, SplitSampling
 from tests.data.reference import (
@@ -74,6 +77,13 @@ def choose_splits(counts, positions, table, sampling):
         score_splits(counts[node], table, sampling.score, sampling.min_leaf, scores[node])
         picked.append(sample_split(scores[node], table, sampling, position))
     return (*(np.array([pair[k] for pair in picked], dtype=np.int64) for k in (0, 1)), scores)
+
+
+def choose_by_column(counts, positions, sampling, scores):
+    whole = np.concatenate([counts.count(block) for block in counts.blocks], axis=1)
+    *chosen, found = choose_splits(whole, positions, counts.splits.table, sampling)
+    scores[:] = found[: len(scores)]
+    return tuple(chosen)
 
 
 # ---- growing ----
@@ -302,6 +312,15 @@ def asking(case):
     )
 
 
+def counts_by_column(case):
+    """Counts of three nodes, a column or a few at a time."""
+    source = WideRows(case.binned, case.labels, case.rules, case.n_classes)
+    ends = np.append(np.arange(0, len(case.binned), case.rng.integers(1, 4)), len(case.binned))
+    source._blocks = tuple(block_of(case.rules, *pair) for pair in itertools.pairwise(ends))
+    source._nodes = case.slots
+    return source.count(0, 3)
+
+
 CASES = {
     "find_candidate": lambda case: (
         int(case.rng.integers(asking(case).candidate_offsets[-1])),
@@ -324,6 +343,12 @@ CASES = {
         np.arange(3, dtype=np.uint64),
         case.table,
         random_draw(case.rng),
+    ),
+    "choose_by_column": lambda case: (
+        counts_by_column(case),
+        np.arange(3, dtype=np.uint64),
+        random_draw(case.rng)._replace(coupling=GUMBEL),
+        np.full((3 * case.rng.integers(2), len(case.table.feature)), -1.0),
     ),
     "flatten": lambda case: (*flat_case(case), bool(case.rng.integers(2))),
     "node_distance": lambda case: (

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ GRIDS = ("equidistant", "quantile", "midpoint")
 FEW_ROWS = 20_000  # below which bins take two bytes
 MAX_THRESHOLDS = 65_000  # bins are uint16, with room for the missing bin
 
+TOGETHER = 1 << 17  # bins of columns that are worked on together
 CELLS = 2  # cells a threshold: few cells hold more than one
 
 Floats = NDArray[np.float64]
@@ -74,11 +76,28 @@ def encode_bins(
     offsets: NDArray[np.int64],
     n_categories: NDArray[np.int64],
     binned: NDArray[Any],
+    column: int = 0,
 ) -> NDArray[Any]:
-    """Fill binned (p, n) with the bins of X (n, p); see `fill_bins`, and `even_cells`."""
+    """Fill binned (p, n) with the bins of p columns of X, from `column` on.
+
+    See `fill_bins`, and `even_cells`.
+    """
     columns = *even_cells(thresholds, offsets), n_categories, binned
-    in_threads(partial(fill_bins, X, *columns), len(X), X.size)
+    in_threads(partial(fill_bins, X, column, *columns), len(X), binned.size)
     return binned
+
+
+def column_blocks(offsets: NDArray[np.int64], most: int = TOGETHER) -> list[tuple[int, int]]:
+    """Ranges (first, last) of columns, each of at most `most` bins or one column.
+
+    Column j has bins offsets[j]:offsets[j + 1]. What is done to one range after another needs no
+    memory for all bins of many columns, and stays in the cache.
+    """
+    ends = [0]
+    while ends[-1] < len(offsets) - 1:
+        reached = np.searchsorted(offsets, offsets[ends[-1]] + most, side="right") - 1
+        ends.append(max(int(reached), ends[-1] + 1))
+    return list(pairwise(ends))
 
 
 def even_cells(thresholds: Floats, offsets: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:

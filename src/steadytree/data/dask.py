@@ -1,6 +1,8 @@
 """Dask collections as parts: aligned, summarised, binned once on the workers, counted there."""
 
+import contextlib
 import operator
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -19,6 +21,7 @@ from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table, is_dask
 
 ADDED_AT_ONCE = 8
+CHAINS_A_THREAD, LEAST_CHAINS = 4, 16  # sums at a time; while a link waits, others go on
 SMALL = 10_000  # open nodes; what is to be done with more of them is sent once
 Part = tuple[NDArray[Any], NDArray[np.int32]]  # binned (p, n) and labels
 Ready = tuple[NDArray[Any], NDArray[np.int32], SplitArrays]
@@ -55,7 +58,7 @@ class DaskParts:
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.int64]:
         """Bin every partition on its worker and keep it there; class counts of the bins."""
         parts, shared = self._calls(_encode, space, classes), self.runner.share((space, classes))
-        counts = self.runner.add_up([self.runner.call(_count, part, shared) for part in parts])
+        counts = self.runner.add_up(_count, [(part, shared) for part in parts])
         *self._parts, counts = self.runner.keep([*parts, counts])
         return self.runner.get(counts)
 
@@ -69,24 +72,25 @@ class DaskParts:
     # ---- for learners and measures that read rows in their own way ----
     def add_up(self, function: Callable[..., Any], *shared: Any) -> Any:
         """The sum of ``function(X, y, *shared)`` over the partitions, brought here."""
-        return self.runner.get(self.runner.add_up(self._calls(function, *shared)))
+        return self.runner.get(self.runner.add_up(_apply, self._arguments(function, *shared)))
 
     def add_up_numbered(self, function: Callable[..., Any], *shared: Any) -> Any:
         """As `add_up` of ``function(X, y, number, *shared)``, by the partition's number."""
-        calls = [
-            self.runner.call(_apply, k, *pair, Parcel((function, k, *shared)))
-            for k, pair in enumerate(self._pairs)
-        ]
-        return self.runner.get(self.runner.add_up(calls))
+        pairs = enumerate(self._pairs)
+        given = [(k, *pair, Parcel((function, k, *shared))) for k, pair in pairs]
+        return self.runner.get(self.runner.add_up(_apply, given))
 
     def keep(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """``function(X, y, *shared)`` of every partition, left on its worker."""
         return self.runner.keep(self._calls(function, *shared))
 
     def _calls(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        return [self.runner.call(_apply, *each) for each in self._arguments(function, *shared)]
+
+    def _arguments(self, function: Callable[..., Any], *shared: Any) -> list[tuple[Any, ...]]:
         # in a parcel: some schedulers call a tuple that begins with a function
         given = self.runner.share(Parcel((function, *shared)))
-        return [self.runner.call(_apply, k, *pair, given) for k, pair in enumerate(self._pairs)]
+        return [(k, *pair, given) for k, pair in enumerate(self._pairs)]
 
     def chain(self, function: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
         """``function(part, *shared)`` of what was kept, left there too."""
@@ -103,7 +107,7 @@ class DaskParts:
 
 
 class DaskRows(Parted):
-    """Binned partitions on the workers; a level is two tasks a partition, and a sum.
+    """Binned partitions on the workers; a level is two tasks a partition, and a short sum.
 
     The nodes of a partition's rows stay on its worker, its counts only until they are added. Tasks
     change nothing in place, so that what a lost worker held can be computed again.
@@ -126,7 +130,7 @@ class DaskRows(Parted):
             pairs = zip(self._parts, nodes, strict=True)
             nodes = [call(_move, part, before, given) for part, before in pairs]
         pairs = zip(self._parts, nodes, strict=True)
-        total = self._run.add_up([call(_count_at, part, own, given) for part, own in pairs])
+        total = self._run.add_up(_count_at, [(part, own, given) for part, own in pairs])
         *kept, total = self._run.keep([*(nodes if todo.moves else ()), total])
         self._nodes = kept or nodes
         return self._run.take(total)
@@ -159,11 +163,30 @@ class Runner:
         """One value for many calls, sent once."""
         return self._dask.delayed(value, traverse=False, pure=False)
 
-    def add_up(self, values: Sequence[Any]) -> Any:
-        """The sum as a tree, so that no machine holds more than a few terms."""
+    def add_up(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Any:
+        """The sum of ``function(*arguments)`` over calls, of which few terms are held at a time.
+
+        Calls form chains, each link adding to the sum of those before it: were all calls made
+        first and their answers added later, workers would be ahead of the sums, which a scheduler
+        hands out one by one, and hold hundreds of answers.
+        """
+        n = min(len(calls), self._n_chains())
+        values: list[Any] = [None] * n
+        for k in range(n):
+            for arguments in calls[len(calls) * k // n : len(calls) * (k + 1) // n]:
+                values[k] = self.call(_add_to, values[k], function, *arguments)
         while len(values) > 1:
             values = [self.call(_add, group) for group in _groups(values)]
         return values[0]
+
+    def _n_chains(self) -> int:
+        """Enough to keep all threads of the cluster at work."""
+        client, distributed = self._where["scheduler"], sys.modules.get("distributed")
+        if client is None and distributed:
+            with contextlib.suppress(ValueError):  # there is none
+                client = distributed.default_client()
+        n_threads = (os.cpu_count() or 1) if client is None else sum(client.nthreads().values())
+        return max(LEAST_CHAINS, CHAINS_A_THREAD * n_threads)
 
     def keep(self, values: Sequence[Any]) -> list[Any]:
         """Compute and leave the results where they are."""
@@ -233,6 +256,11 @@ def _count_at(
     todo = given.value if isinstance(given, Parcel) else given
     node_of_row = np.zeros(len(labels), np.int32) if nodes is None else np.array(nodes)
     return pass_over(binned, labels, node_of_row, table, todo._replace(moves=()))
+
+
+def _add_to(before: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    found = function(*arguments)
+    return found if before is None else before + found
 
 
 def _add(values: Sequence[Any]) -> Any:

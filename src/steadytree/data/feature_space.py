@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
@@ -14,8 +14,10 @@ from steadytree._base.validation import OneOf
 from steadytree.data._kernels.counts import add_counts
 from steadytree.data.binning import (
     GRIDS,
+    TOGETHER,
     Grid,
     bin_index_type,
+    column_blocks,
     encode_bins,
     equidistant_thresholds,
     even_bins,
@@ -179,16 +181,18 @@ class FeatureSpace:
     ) -> "FeatureSpace":
         """As `with_thresholds`, from the values of each column with their weights or counts."""
         OneOf(*GRIDS).check(grid, "grid")
-        if grid == "equidistant":
-            even = equidistant_thresholds(self.columns, n_thresholds)
+        together = max(TOGETHER // n_thresholds, 1)  # as in `column_blocks`
+        even: list[NDArray[np.float64]] = []
         columns = list(self.columns)
         for j, column in enumerate(self.columns):
+            if grid == "equidistant" and j % together == 0:
+                even = equidistant_thresholds(self.columns[j : j + together], n_thresholds)
             if column.is_categorical:
                 continue
             if column.kind == "binary" and column.low < column.high:
                 thresholds = np.array([0.5])
             elif grid == "equidistant":
-                thresholds = even[j]
+                thresholds = even[j % together]
             elif grid == "quantile":
                 thresholds = quantile_thresholds(distinct[j][0], n_thresholds, distinct[j][1])
             else:
@@ -207,11 +211,14 @@ class FeatureSpace:
 
         Values beyond the outermost thresholds fall into the outermost bins.
         """
-        thresholds = [column.thresholds for column in self.columns]
-        offsets = np.concatenate([[0], np.cumsum([len(c) for c in thresholds])]).astype(np.int64)
         kind, sizes = bin_index_type(self._most_bins, len(values)), np.array(self.n_categories)
         binned = np.empty((len(self), len(values)), kind)
-        return encode_bins(values, np.concatenate(thresholds), offsets, sizes, binned)
+        for first, last in column_blocks(self.bin_offsets):
+            thresholds = [column.thresholds for column in self.columns[first:last]]
+            offsets = np.cumsum([0, *map(len, thresholds)], dtype=np.int64)
+            own = offsets, sizes[first:last], binned[first:last]
+            encode_bins(values, np.concatenate(thresholds), *own, first)
+        return binned
 
     def bin_table(self, table: Table) -> NDArray[Any]:
         """Bins (p, n) of a table, column by column: no matrix of all values is made.
@@ -244,13 +251,23 @@ class FeatureSpace:
         labels: NDArray[np.int32],
         n_classes: int,
         weights: NDArray[np.float64] | None = None,
+        columns: tuple[int, int] | None = None,
     ) -> NDArray[Any]:
-        """Rows (or summed weights) of each class in every bin, (n_bins, n_classes)."""
+        """Rows (or summed weights) of each class in every bin, (n_bins, n_classes).
+
+        Of a range of columns (first, last) only, where one is given.
+        """
         root, every = np.zeros(len(labels), np.int32), np.empty(0, np.uint32)
         own = np.empty(0, np.int64) if weights is None else weights
-        counts = np.zeros((1, self.bin_offsets[-1], n_classes), own.dtype)
-        given = binned, every, labels, root, own, self.bin_offsets, counts
-        in_threads(partial(add_counts, *given), len(binned), binned.size)
+        first, last = columns or (0, len(self))
+        offsets = self.bin_offsets - self.bin_offsets[first]
+        counts = np.zeros((1, offsets[last], n_classes), own.dtype)
+
+        def add(start: int, end: int) -> None:
+            given = binned, every, labels, root, own, offsets, counts
+            add_counts(*given, first + start, first + end)
+
+        in_threads(add, last - first, (last - first) * len(labels))
         return counts[0]
 
 

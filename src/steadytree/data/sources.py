@@ -43,6 +43,10 @@ class ClassCounts:
         if self.values.dtype not in (np.int64, np.float64):
             raise ValueError(f"ClassCounts: int64 or float64 needed, got {self.values.dtype}.")
 
+    def children(self, split: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Class counts of each node, and of its children; see `child_counts`."""
+        return child_counts(self.values, self.splits.table, split)
+
     def __add__(self, other: ClassCounts) -> ClassCounts:
         if self.values.shape != other.values.shape:
             raise ValueError(
@@ -94,8 +98,11 @@ class Source(Protocol):
         Open nodes are numbered in the order of their parents, left before right.
         """
 
-    def count(self, first: int, last: int) -> ClassCounts:
-        """Counts of the open nodes first up to, not including, last."""
+    def count(self, first: int, last: int) -> Any:
+        """Counts of the open nodes first up to, not including, last: ClassCounts.
+
+        Or, from `WideRows`, CountsByColumn.
+        """
 
 
 class Pass(NamedTuple):

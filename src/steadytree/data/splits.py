@@ -12,7 +12,12 @@ from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.parallel import in_threads
 from steadytree.data._kernels.bins import merge_bins
 from steadytree.data._kernels.counts import SplitArrays, list_splits
-from steadytree.data.binning import MAX_THRESHOLDS, bin_index_type, equidistant_thresholds
+from steadytree.data.binning import (
+    MAX_THRESHOLDS,
+    bin_index_type,
+    column_blocks,
+    equidistant_thresholds,
+)
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 
@@ -93,7 +98,7 @@ class SplitTable:
 
     space: FeatureSpace
     table: SplitArrays  # for the kernels
-    merged_bin: Integers | None  # merged bin of every full bin; None if nothing was merged
+    merged_bin: NDArray[np.uint16] | None  # of every full bin; None if nothing was merged
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in Bins
 
     @classmethod
@@ -109,35 +114,68 @@ class SplitTable:
         each split is listed twice, with missing values on the right and on the left, and a last
         split asks whether the value is missing.
         """
-        n_categories = np.array(space.n_categories)
+        if counts is None:
+            return cls._list(space, None, {}, None)
+        return cls._list(space, np.asarray(counts.any(axis=1)), _of_categories(space, counts), kept)
+
+    @classmethod
+    def of_rows(
+        cls,
+        space: FeatureSpace,
+        binned: NDArray[Any],
+        labels: NDArray[np.int32],
+        n_classes: int,
+        weights: NDArray[np.float64] | None = None,
+        kept: Bins | None = None,
+    ) -> "SplitTable":
+        """As `of` with the class counts of these rows, which are not held for all columns."""
+        occupied = np.empty(space.bin_offsets[-1], np.bool_)
+        of_categories: dict[int, NDArray[Any]] = {}
+        for first, last in column_blocks(space.bin_offsets):
+            counts = space.count_bins(binned, labels, n_classes, weights, (first, last))
+            occupied[space.bin_offsets[first] : space.bin_offsets[last]] = counts.any(axis=1)
+            of_categories |= _of_categories(space, counts, first, last)
+        return cls._list(space, occupied, of_categories, kept)
+
+    @classmethod
+    def _list(
+        cls,
+        space: FeatureSpace,
+        occupied: NDArray[np.bool_] | None,
+        of_categories: Mapping[int, NDArray[Any]],
+        kept: Bins | None,
+    ) -> "SplitTable":
+        """See `of`: which bins have rows, if that is known, and the counts of categories."""
+        n_categories, is_merged = np.array(space.n_categories), occupied is not None
         has_missing = np.array([column.missing for column in space], dtype=np.int64)
         starts, grouped = space.bin_offsets, np.zeros(len(space), np.bool_)
-        occupied, order = np.ones(starts[-1], np.bool_), np.arange(starts[-1])
-        order -= np.repeat(starts[:-1], np.diff(starts))
+        if occupied is None:
+            occupied = np.ones(starts[-1], np.bool_)
+        order = np.zeros(starts[-1], np.int64)
         names: dict[str, tuple[str, ...]] = {}
-        if counts is not None:
-            occupied = np.asarray(counts.any(axis=1))
-            for j in np.flatnonzero(n_categories).tolist():
-                own, column = slice(starts[j], starts[j] + n_categories[j]), space[j]
-                if kept is not None and column.name in kept.space.names:
-                    known = kept.order.get(column.name, ())
-                    order[own] = np.argsort(
-                        [_rank(known, name) for name in column.categories], kind="stable"
-                    )
-                    grouped[j] = len(known) > 0
-                else:
-                    order[own] = category_order(counts[own])
-                    grouped[j] = counts[own].sum() >= GROUPED_ROWS * n_categories[j]
-                if grouped[j]:
-                    names[column.name] = tuple(column.categories[k] for k in order[own])
+        for j in np.flatnonzero(n_categories).tolist():
+            own, column = slice(starts[j], starts[j] + n_categories[j]), space[j]
+            if not is_merged:
+                order[own] = np.arange(n_categories[j])
+            elif kept is not None and column.name in kept.space.names:
+                known = kept.order.get(column.name, ())
+                order[own] = np.argsort(
+                    [_rank(known, name) for name in column.categories], kind="stable"
+                )
+                grouped[j] = len(known) > 0
+            else:
+                order[own] = category_order(of_categories[j])
+                grouped[j] = of_categories[j].sum() >= GROUPED_ROWS * n_categories[j]
+            if grouped[j]:
+                names[column.name] = tuple(column.categories[k] for k in order[own])
         bins, n_splits, merged_bin, splits = list_splits(
             occupied, starts, n_categories, has_missing, order, grouped
         )
-        feature = np.repeat(np.arange(len(space)), n_splits)
+        feature = np.repeat(np.arange(len(space), dtype=np.int32), n_splits)
         offsets = _running(bins + has_missing), bins, _running(n_splits)
         candidates = _running(np.array(list(map(_n_candidates, space, grouped.tolist()))))
         table = SplitArrays(*offsets, feature, *splits, candidates)  # type: ignore[call-arg]
-        return cls(space, table, None if counts is None else merged_bin, names)
+        return cls(space, table, merged_bin if is_merged else None, names)
 
     @classmethod
     def declared(cls, space: FeatureSpace, n_bins: int) -> "SplitTable":
@@ -150,7 +188,8 @@ class SplitTable:
         if not listed:
             message = "schema: no column can be asked about: all have one category only."
             raise UnsuitableDataError(message)
-        feature, bin_, index = np.array(listed, dtype=np.int64).T.copy()
+        feature, bin_, index = np.array(listed, dtype=np.int32).T.copy()
+        index = index.astype(np.uint16)
         offsets = _running(np.bincount(feature, minlength=len(space)))
         sizes = np.array([column.n_bins for column in space], dtype=np.int64)
         right = np.zeros(len(feature), np.bool_)
@@ -212,12 +251,16 @@ class SplitTable:
         merged = self.merged_bin[self.space.bin_offsets[feature] + indices]
         return merged <= self.table.bin[split]
 
-    def merge_bins(self, binned: NDArray[Any]) -> NDArray[Any]:
-        """Bins of the full grid as merged bins, in the smallest type that fits."""
+    def merge_bins(self, binned: NDArray[Any], in_place: bool = False) -> NDArray[Any]:
+        """Bins of the full grid as merged bins, in the smallest type that fits.
+
+        With `in_place` those of the same type are written over `binned`.
+        """
         if self.merged_bin is None:
             return binned
         n_bins = int(self.table.bin_sizes.max(initial=0))
-        merged = np.empty(binned.shape, bin_index_type(n_bins, binned.shape[1]))
+        kind = bin_index_type(n_bins, binned.shape[1])
+        merged = binned if in_place and binned.dtype == kind else np.empty(binned.shape, kind)
         offsets, merged_bin = self.space.bin_offsets, self.merged_bin
 
         def merge(first: int, last: int) -> None:
@@ -225,6 +268,12 @@ class SplitTable:
 
         in_threads(merge, len(binned), binned.size)
         return merged
+
+    def once_merged(self) -> "SplitTable":
+        """The same splits without what merges bins of numbers, where there are numbers only."""
+        if self.merged_bin is None or self.space.n_categories.any():
+            return self
+        return replace(self, merged_bin=np.empty(0, np.uint16))
 
     def goes_left(
         self, binned: NDArray[Any], split: int, rows: Integers | None = None
@@ -248,6 +297,17 @@ def _declared(column: Column) -> list[tuple[int, int]]:
     single = n_bins if n_bins > 2 or (n_bins == 2 and column.missing) else n_bins - 1
     listed = [(k, k) for k in range(single)]
     return [*listed, (-1, n_bins)] if column.missing else listed
+
+
+def _of_categories(
+    space: FeatureSpace, counts: NDArray[Any], first: int = 0, last: int | None = None
+) -> dict[int, NDArray[Any]]:
+    """Counts of the categories of each column that has some, from counts of a range of columns."""
+    starts, sizes = space.bin_offsets - space.bin_offsets[first], space.n_categories
+    return {
+        j: counts[starts[j] : starts[j] + sizes[j]]
+        for j in (first + np.flatnonzero(sizes[first:last])).tolist()
+    }
 
 
 def _rank(known: tuple[str, ...], name: str) -> int:

@@ -11,43 +11,53 @@ import numpy as np
 
 from steadytree._base.jit import kernel
 
-
-@kernel
-def goes_left(x, threshold, missing_left, categorical, subset, single_precision):
-    """Answer one node's question for one value; nan and unknown categories count as missing.
-
-    Categories arrive as their index; an index outside the subset's width is unknown.
-    """
-    if np.isnan(x):
-        return missing_left
-    if categorical:
-        category = np.int64(x)
-        if category < 0 or category >= subset.shape[0]:
-            return missing_left
-        return subset[category]
-    if single_precision:
-        return np.float64(np.float32(x)) <= threshold
-    return x <= threshold
+FEATURES = np.uint32(2**24 - 1)  # parts of a question; see `models.walk`
+MISSING_BITS, BY_VALUE, LEFT_BITS = np.uint64(24), np.uint64(2**25), np.uint64(32)
 
 
 @kernel
-def find_leaves(
-    X, feature, threshold, left, right, missing_left, categorical, subset, single_precision, leaves
-):
-    """Fill leaves (n,) with the leaf of each row of X (n, p) float; `left < 0` marks a leaf.
+def next_node(X, row, node, walk):
+    """The node that a row goes to from another; a leaf leads to itself.
 
-    `categorical` (p,) bool tells how a feature is asked; `subset` (n_nodes, width) bool holds
-    the categories that go left. `single_precision` rounds X to float32 first, as scikit-learn does.
+    Unsigned numbers all through, and no branch that depends on a number: several rows are on their
+    way at once. Categories are indices; one outside the subset's width is unknown, and missing.
     """
-    for row in range(X.shape[0]):
-        node = 0
-        while left[node] >= 0:
-            x, by_value = X[row, feature[node]], categorical[feature[node]]
-            is_left = goes_left(
-                x, threshold[node], missing_left[node], by_value, subset[node], single_precision
-            )
-            node = left[node] if is_left else right[node]
-        leaves[row] = node
+    asked = walk.question[node]
+    x, left = np.float64(X[row, np.uint32(asked) & FEATURES]), np.uint32(asked >> LEFT_BITS)
+    missing_right = np.uint32(asked >> MISSING_BITS) & np.uint32(1)
+    if asked & BY_VALUE:
+        category = np.int64(x) if x == x else -1
+        if category < 0 or category >= walk.subset.shape[1]:
+            return left + missing_right
+        return left + np.uint32(not walk.subset[node, category])
+    return left + (np.uint32(x > walk.threshold[node]) | (np.uint32(x != x) & missing_right))
+
+
+@kernel
+def find_leaves(X, walk, depth, leaves):
+    """Fill leaves (n,) with the leaf of each row of X (n, p) float, in a tree of some depth.
+
+    `walk` is that of `models.walk`. Four rows go down together, so that none waits for the values
+    of another; the last ones go alone.
+    """
+    n_rows, root = X.shape[0], np.uint32(0)
+    n_together = n_rows - n_rows % 4
+    for row in range(0, n_together, 4):
+        a, b, c, d = root, root, root, root
+        for _ in range(depth):
+            to_a, to_b = next_node(X, row, a, walk), next_node(X, row + 1, b, walk)
+            to_c, to_d = next_node(X, row + 2, c, walk), next_node(X, row + 3, d, walk)
+            moved = (a ^ to_a) | (b ^ to_b) | (c ^ to_c) | (d ^ to_d)
+            a, b, c, d = to_a, to_b, to_c, to_d
+            if moved == 0:
+                break
+        leaves[row], leaves[row + 1] = walk.number[a], walk.number[b]
+        leaves[row + 2], leaves[row + 3] = walk.number[c], walk.number[d]
+    for row in range(n_together, n_rows):
+        a = root
+        for _ in range(depth):
+            a = next_node(X, row, a, walk)
+        leaves[row] = walk.number[a]
 
 
 @kernel

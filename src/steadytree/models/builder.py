@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.parallel import in_threads
-from steadytree.data._kernels.counts import child_counts, split_level
+from steadytree.data._kernels.counts import split_level
 from steadytree.data.sources import NODE_RANGES, ClassCounts, LevelSplits, Source
 from steadytree.data.splits import Bins, SplitTable
 from steadytree.models._kernels import prune_to, uniform_nodes
@@ -180,7 +180,7 @@ def _choose_level(
             end = min(start + block, last)
             counts = source.count(start, end)
             split, threshold = choose(counts, positions[start:end])
-            totals, children = child_counts(counts.values, source.splits.table, split)
+            totals, children = counts.children(split)
             parts.append((split, threshold, totals, children))
         return parts
 

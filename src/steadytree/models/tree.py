@@ -21,6 +21,7 @@ from steadytree.models._kernels import (
     prune_to,
     uniform_nodes,
 )
+from steadytree.models.walk import Walk
 
 LEAF = -1
 _TYPES: dict[str, type[np.generic]] = dict.fromkeys(("feature", "left", "right"), np.int64)
@@ -165,15 +166,20 @@ class Tree(ByKey, Shown):
 
     def apply_encoded(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """As `apply`, for rows as `FeatureSpace.encode` returns them."""
-        nodes = (self.feature, self.threshold, self.left, self.right, self.missing_left)
-        form = (self.space.categorical, self.subset, self.single_precision)
-        leaves = np.empty(len(values), np.int64)
+        walk, depth, leaves = self._walk, self.depth, np.empty(len(values), np.int64)
+        if self.single_precision:
+            with np.errstate(over="ignore"):
+                values = values.astype(np.float32, copy=False)
 
         def find(first: int, last: int) -> None:
-            find_leaves(values[first:last], *nodes, *form, leaves[first:last])
+            find_leaves(values[first:last], walk, depth, leaves[first:last])
 
-        in_threads(find, len(values), len(values) * self.depth)
+        in_threads(find, len(values), len(values) * depth)
         return leaves
+
+    @cached_property
+    def _walk(self) -> Walk:
+        return Walk.of(self, self.space.categorical)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of the leaf each row falls in, in order of `classes`."""

@@ -11,9 +11,12 @@ from steadytree._base.parallel import LEAST_WORK
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Rows
 from steadytree.data.splits import Bins, SplitTable
+from steadytree.data.wide_rows import CountsByColumn, WideRows
 from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
+from steadytree.stability._kernels.by_column import choose_by_column
 from steadytree.stability._kernels.choose import (
+    INVALID,
     REJECTION,
     SplitSampling,
     choose_splits,
@@ -49,9 +52,11 @@ class PreparedFit:
         """The first arguments of the kernels that grow trees."""
         return self.binned, self.labels, self.n_classes, self.splits.table, self.sampling
 
-    def source(self) -> Rows:
+    def source(self) -> Rows | WideRows:
         """Class counts of the rows, for level-wise growth."""
         data = self.binned, self.labels, self.splits, self.n_classes, self.weights
+        if self.is_wide:
+            return WideRows(*data)
         return Rows(*data, in_order=self.lookahead > 1)
 
     @property
@@ -61,8 +66,18 @@ class PreparedFit:
     @property
     def is_small(self) -> bool:
         """Whether the tree can be grown in one call: few values, and usual sampling."""
+        return self.binned.size < LEAST_WORK and self._is_usual
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether splits are chosen from some columns at a time: many bins, and usual sampling."""
+        n_counters = self.splits.n_bins * self.n_classes
+        return n_counters > MANY_COUNTERS and not self.is_small and self._is_usual
+
+    @property
+    def _is_usual(self) -> bool:
         rejects = self.sampling.coupling == REJECTION and self.sampling.sharpness > 0
-        return self.binned.size < LEAST_WORK and self.lookahead == 1 and not rejects
+        return self.lookahead == 1 and not rejects
 
     def with_seed(self, seed: int) -> "PreparedFit":
         """The same fit with other noise."""
@@ -81,6 +96,7 @@ class PreparedFit:
         return replace(self, binned=binned, labels=self.labels[taken], weights=weights)
 
 
+MANY_COUNTERS = 1_000_000  # 8 MB: of one node; more would not stay in the cache
 MAX_SCORES = 5_000_000  # scores kept of one tree: 40 MB; deeper levels grow without being kept
 MAX_READS = 20_000_000_000  # values that a look-ahead may read: about a minute
 Chosen = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -111,17 +127,23 @@ class SplitSampler:
         self._rows = rows
         self.levels: Levels = []
 
-    def __call__(self, counts: ClassCounts, positions: NDArray[np.uint64]) -> Chosen:
+    def __call__(
+        self, counts: ClassCounts | CountsByColumn, positions: NDArray[np.uint64]
+    ) -> Chosen:
         prepared = self._prepared
-        if prepared.lookahead > 1 and self._rows is not None:
+        most = MAX_SCORES // max(prepared.splits.n_splits, 1)
+        if isinstance(counts, CountsByColumn):
+            n_kept = len(positions) if positions[0] < most else 0
+            scores = np.full((n_kept, prepared.splits.n_splits), INVALID)
+            splits, thresholds = choose_by_column(counts, positions, prepared.sampling, scores)
+        elif prepared.lookahead > 1 and self._rows is not None:
             splits, thresholds, scores = self._look_ahead(self._rows, positions)
         else:
             table, sampling = prepared.splits.table, prepared.sampling
             splits, thresholds, scores = choose_splits(counts.values, positions, table, sampling)
         # by position, as threads may ask for the nodes of a level in any order
-        most = MAX_SCORES // max(scores.shape[1], 1)
         if positions[0] < most:  # they rise
-            n_kept = len(positions) if positions[-1] < most else np.searchsorted(positions, most)
+            n_kept = int(np.searchsorted(positions, most))
             self.levels.append((positions[:n_kept], scores[:n_kept]))
         return splits, thresholds
 

@@ -291,15 +291,16 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         pairs = zip(space, fresh, strict=True)
         space = FeatureSpace(tuple(old if old.name in known else new for old, new in pairs))
         binned = space.binned(values)
-        splits = SplitTable.of(space, space.count_bins(binned, labels, len(classes), weights), kept)
-        binned, lookahead = splits.merge_bins(binned), min(self.lookahead, self.max_depth)
+        splits = SplitTable.of_rows(space, binned, labels, len(classes), weights, kept)
+        binned = splits.merge_bins(binned, in_place=True)
+        lookahead = min(self.lookahead, self.max_depth)
         check_lookahead(splits.n_splits, binned.size, lookahead, weights)
         return PreparedFit(
             space,
             binned,
             labels,
             classes,
-            splits,
+            splits.once_merged(),
             self._sampling(splits),
             self.max_depth,
             lookahead,

@@ -9,9 +9,11 @@ BLOCK = 512  # rows binned at once: their values stay in the cache while columns
 
 @kernel
 def fill_bins(
-    X, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
+    X, at, thresholds, ends, below, cell_ends, low, scale, most, n_categories, binned, start, end
 ):
     """Fill binned (p, n) from row start up to end; missing values take the bin after the last one.
+
+    The p columns are those of X from column `at` on.
 
     A number's bin is how many thresholds are below it: `bin <= q` is the same as
     `x <= thresholds[q]`. Thresholds and cells are those of `even_cells`. They leave one comparison
@@ -22,8 +24,8 @@ def fill_bins(
     one = np.uint32(1)  # an unsigned index cannot be negative, which would be looked at each time
     for first in range(start, end, BLOCK):
         last = first + BLOCK if first + BLOCK < end else end
-        for feature in range(X.shape[1]):
-            values, bins = X[first:last, feature], binned[feature, first:last]
+        for feature in range(binned.shape[0]):
+            values, bins = X[first:last, at + feature], binned[feature, first:last]
             n_known = n_categories[feature]
             if n_known > 0:
                 for row in range(values.shape[0]):

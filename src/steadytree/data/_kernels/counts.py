@@ -221,11 +221,11 @@ class SplitArrays(NamedTuple):
     bin_offsets: np.ndarray  # (p + 1,) int64: bins of feature j, the missing one last if there
     bin_sizes: np.ndarray  # (p,) int64: bins of feature j without the missing one
     offsets: np.ndarray  # (p + 1,) int64: splits of feature j
-    feature: np.ndarray  # (n_splits,) int64
-    bin: np.ndarray  # (n_splits,) int64
+    feature: np.ndarray  # (n_splits,) int32
+    bin: np.ndarray  # (n_splits,) int32
     missing_left: np.ndarray  # (n_splits,) bool
-    first: np.ndarray  # (n_splits,) int64
-    last: np.ndarray  # (n_splits,) int64
+    first: np.ndarray  # (n_splits,) uint16
+    last: np.ndarray  # (n_splits,) uint16
     by_value: np.ndarray  # (n_splits,) bool
     candidate_offsets: np.ndarray  # (p + 1,) int64: splits of feature j before merging
 
@@ -234,31 +234,36 @@ def list_splits(occupied, full_offsets, n_categories, has_missing, order, groupe
     """Merge empty bins and list the splits that remain, by feature and rising threshold.
 
     occupied (n_full_bins,) bool, a feature's missing bin last; n_categories (p,) is 0 for numbers;
-    order (n_full_bins,) lists the bins of each feature in the order of merged bins. Two categories
-    need one split, one category none. Where grouped (p,), two and more categories that begin the
-    order get a split too, if two others are left. With missing values each split comes twice,
-    missing on the right and on the left, and a last one asks whether the value is there: for
-    numbers that is the last bin, for categories bin -1; its threshold is one past the others.
+    order (n_full_bins,) lists the categories of each feature in the order of merged bins; it is not
+    read for numbers. Two categories need one split, one category none. Where grouped (p,), two and
+    more categories that begin the order get a split too, if two others are left. With missing
+    values each split comes twice, missing on the right and on the left, and a last one asks
+    whether the value is there: for numbers that is the last bin, for categories bin -1; its
+    threshold is one past the others.
 
     Returns bin_sizes (p,), n_splits (p,), merged_bin (n_full_bins,), and bin, missing_left, first,
     last, by_value of each split.
     """
     p, n_bins = len(n_categories), len(occupied)
-    sizes, merged_bin = np.zeros((2, p), np.int64), np.zeros(n_bins, np.int64)
-    splits = np.zeros((5, 4 * n_bins + p), np.int64)
+    sizes, merged_bin = np.zeros((2, p), np.int64), np.zeros(n_bins, np.uint16)
+    there = np.add.reduceat(occupied, full_offsets[:-1], dtype=np.int64)
+    questions = np.where(n_categories > 0, 2 * np.diff(full_offsets), there)
+    room = int(questions @ (1 + has_missing)) + p  # at least as many splits as there are
+    bins, ends = np.zeros(room, np.int32), np.zeros((2, room), np.uint16)
+    splits = bins, ends, np.zeros((2, room), np.bool_)
     given = occupied, full_offsets, n_categories, has_missing, order, grouped
     total = fill_splits(*given, sizes, merged_bin, splits)
-    bin_, missing_left, first, last, by_value = splits[:, :total].copy()
-    listed = bin_, missing_left.astype(bool), first, last, by_value.astype(bool)
-    return sizes[0], sizes[1], merged_bin, listed
+    (first, last), (missing_left, by_value) = (part[:, :total] for part in splits[1:])
+    return sizes[0], sizes[1], merged_bin, (bins[:total], missing_left, first, last, by_value)
 
 
 @kernel
 def put_split(splits, total, bin_, first, last, by_value, n_sides):
     """Write a split for each side of missing values; return the new total."""
     for side in range(n_sides):
-        splits[0, total], splits[1, total], splits[4, total] = bin_, side, by_value
-        splits[2, total], splits[3, total] = first, last
+        bins, ends, sides = splits
+        bins[total], ends[0, total], ends[1, total] = bin_, first, last
+        sides[0, total], sides[1, total] = side > 0, by_value > 0
         total += 1
     return total
 
@@ -267,7 +272,10 @@ def put_split(splits, total, bin_, first, last, by_value, n_sides):
 def fill_splits(
     occupied, full_offsets, n_categories, has_missing, order, grouped, sizes, merged_bin, splits
 ):
-    """As `list_splits`, into sizes (2, p), merged_bin and splits (5, room); how many there are."""
+    """As `list_splits`, into sizes (2, p), merged_bin and splits; how many there are.
+
+    Splits are bin (room,), first and last (2, room), and missing_left and by_value (2, room).
+    """
     zero, one = np.int64(0), np.int64(1)  # for numba, plain ones are types, and compiled apart
     total = zero
     for feature in range(n_categories.shape[0]):
@@ -276,7 +284,7 @@ def fill_splits(
         is_text = n_categories[feature] > 0
         size, previous = zero, -one
         for position in range(n_full):
-            bin_index = order[start + position]
+            bin_index = np.int64(order[start + position] if is_text else position)
             if occupied[start + bin_index]:
                 if not is_text and size > 0:
                     ends = previous, bin_index - one
@@ -288,7 +296,7 @@ def fill_splits(
         if is_text:
             for category in range(n_full if n_full > 2 else n_full - 1):
                 if occupied[start + category]:
-                    own = merged_bin[start + category]
+                    own = np.int64(merged_bin[start + category])
                     total = put_split(splits, total, own, category, category, one, n_sides)
             for last in range(1, size - 2 if grouped[feature] else 0):
                 group = n_full + last - 1

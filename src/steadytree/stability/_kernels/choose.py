@@ -110,17 +110,18 @@ def score_splits(counts, table, score, min_leaf, scores):
     by bin, so each bin is added to `below` once. One flat loop: a function call with arrays for
     each split would take four times as long.
     """
-    return fill_scores(counts, table, score, min_leaf, scores, np.empty((2, counts.shape[1])))
+    sums = np.empty((2, counts.shape[1]))
+    add_bins(counts, table.bin_offsets[1], sums[0])  # any feature's bins hold all rows
+    return fill_scores(counts, table, score, min_leaf, scores, sums)
 
 
 @kernel
 def fill_scores(counts, table, score, min_leaf, scores, sums):
-    """As `score_splits`; sums (2, n_classes) is scratch."""
+    """As `score_splits`, with the node's class counts in sums[0]; sums[1] is scratch."""
     n_classes, split_bin, split_missing_left = counts.shape[1], table.bin, table.missing_left
     split_by_value = table.by_value
     totals, below = sums[0], sums[1]
     sum_both = 0.0
-    add_bins(counts, table.bin_offsets[1], totals)  # any feature's bins hold all rows
     for class_ in range(n_classes):
         sum_both = add_class(sum_both, totals[class_], score)
     for feature in range(table.bin_sizes.shape[0]):
@@ -208,11 +209,23 @@ def pick_and_note(scores, table, sharpness, node_bits, noted):
     leader = 0
     for split in range(scores.shape[0]):
         leader = split if scores[split] > scores[leader] else leader
-    winner, threshold, winning_key = -1, -1, -np.inf
     if scores.shape[0] == 0 or scores[leader] < 0.0:
-        return winner, threshold
+        return -1, -1
     best = scores[leader]
-    slope = sharpness / best if best > 0.0 else 0.0
+    found = pick_among(scores, table, sharpness, node_bits, noted, leader, best, 0, -1, -np.inf)
+    return found[0], found[1]
+
+
+@kernel
+def pick_among(
+    scores, table, sharpness, node_bits, noted, leader, best, column, winner, winning_key
+):
+    """Split, threshold and key of the largest key; the threshold is -1 where none is large enough.
+
+    Splits are of some columns, from `column` on, and `best` is the best score of all columns. A key
+    must be above `winning_key`, or equal to it with a split before `winner`.
+    """
+    threshold, slope = -1, sharpness / best if best > 0.0 else 0.0
     feature_before, feature_bits = -1, np.uint64(0)
     for turn in range(-1, scores.shape[0]):  # the leader first, so that most others need no noise
         split = leader if turn < 0 else turn
@@ -220,7 +233,7 @@ def pick_and_note(scores, table, sharpness, node_bits, noted):
             continue
         if table.feature[split] != feature_before:
             feature_before = table.feature[split]
-            feature_bits = hash_feature(node_bits, feature_before)
+            feature_bits = hash_feature(node_bits, column + feature_before)
         loss = slope * (scores[split] - best)
         if loss + LARGEST_GUMBEL < winning_key:
             continue
@@ -234,7 +247,7 @@ def pick_and_note(scores, table, sharpness, node_bits, noted):
         key = loss + gumbel(u) if sharpness > 0.0 else u
         if key > winning_key or (key == winning_key and split < winner):
             winner, threshold, winning_key = split, where, key
-    return winner, threshold
+    return winner, threshold, winning_key
 
 
 @kernel
@@ -249,7 +262,7 @@ def find_candidate(candidate, table):
     has_missing = n_bins > table.bin_sizes[feature]
     if has_missing and candidate + 1 == table.candidate_offsets[feature + 1]:
         missing_split = table.offsets[feature + 1] - 1  # observed or missing
-        return missing_split, table.first[missing_split]
+        return missing_split, np.int64(table.first[missing_split])
     own = candidate - table.candidate_offsets[feature]
     threshold, side = (own >> 1, own & 1) if has_missing else (own, 0)
     low, high = table.offsets[feature], table.offsets[feature + 1]
@@ -281,7 +294,7 @@ def reject_split(scores, table, sharpness, node_bits):
     slope = sharpness / best if best > 0.0 else 0.0
     for split in range(scores.shape[0]):
         if scores[split] >= 0.0:
-            size = table.last[split] - table.first[split] + 1
+            size = np.int64(table.last[split]) - np.int64(table.first[split]) + 1
             total += size * np.exp(slope * (scores[split] - best))
     n_candidates = table.candidate_offsets[-1]
     for proposal in range(MOST_PROPOSALS * n_candidates):
@@ -327,11 +340,9 @@ def pick_splits(counts, positions, table, sampling, splits, thresholds, scores, 
     sums, noted = work[0], (work[1], work[2])
     for node in range(counts.shape[0]):
         n_observed = 0
+        add_bins(counts[node], table.bin_offsets[1], sums[0])  # any feature's bins hold all rows
         for class_ in range(counts.shape[2]):
-            total = 0.0
-            for bin_ in range(table.bin_offsets[1]):
-                total += counts[node, bin_, class_]
-            n_observed += total > 0
+            n_observed += sums[0, class_] > 0
         if n_observed < 2:
             continue
         own = scores[node]

@@ -97,7 +97,7 @@ def partition_rows(binned, rows, table, split):
 def split_key(table, split, threshold):
     """One number for a split: feature, threshold, and the side of missing values."""
     side = 1 if table.missing_left[split] else 0
-    return (table.feature[split] << FEATURE_BITS) | (threshold << 1) | side
+    return (np.int64(table.feature[split]) << FEATURE_BITS) | (threshold << 1) | side
 
 
 @kernel
