@@ -129,3 +129,15 @@ def test_text_in_a_column_of_numbers_is_named():
     space = FeatureSpace.observe(pd.DataFrame({"age": [1.0, 2.0]}))
     with pytest.raises(ValueError, match=r"'age' was numbers .* now holds text such as 'forty'"):
         space.encode(pd.DataFrame({"age": ["41", "forty"]}))
+
+
+def test_bools_are_known_by_their_names_and_as_numbers():
+    """A csv file holds True where a frame holds a bool; either way a model finds it."""
+    flags, texts = [[True], [False], [True]], np.array([["True"], ["False"], [None]], object)
+    of_numbers = FeatureSpace.observe(np.array(flags))
+    np.testing.assert_array_equal(of_numbers.encode(texts)[:, 0], [1, 0, np.nan])
+    of_texts = FeatureSpace.observe(texts)
+    assert of_texts[0].categories == ("False", "True")
+    np.testing.assert_array_equal(of_texts.encode(np.array(flags))[:, 0], [1, 0, 1])
+    with pytest.raises(ValueError, match="text such as 'perhaps'"):
+        of_numbers.encode(np.array([["True"], ["perhaps"]], object))

@@ -1,6 +1,6 @@
 """Table: data as a user hands it over, read once into plain columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 TEXT_LIKE = (nw.String, nw.Categorical, nw.Enum, nw.Object)
 NO_VALUE = ("NAType", "NaTType")  # pandas' types of missing values, which is not imported
+FLAGS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 ARRAY_TYPES = {"b": "binary", "i": "integer", "u": "integer"}  # by numpy's kind of type
 
 
@@ -33,6 +34,9 @@ class Table:
     # csv files, whatever values they hold; an empty tuple stands for None in every column
     types: tuple[str | None, ...] = ()
     _texts: dict[int, TextValues] = field(default_factory=dict, repr=False)  # found so far
+    # cells of a csv file as they stand there, by column, where spaces around them or marks of
+    # missing values were taken away: a model may know them as they stand
+    as_given: Mapping[str, TextValues] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, X: Any) -> "Table":
@@ -123,7 +127,8 @@ class Table:
         columns = [column[kept] for column in self.columns] if matrix is None else list(matrix.T)
         texts = {j: self.text(j) for j, column in enumerate(self.columns) if column.dtype == object}
         texts = {j: TextValues(text.values, text.of_row[kept]) for j, text in texts.items()}
-        return Table(self.names, columns, self.declared, matrix, self.types, texts)
+        given = {name: TextValues(t.values, t.of_row[kept]) for name, t in self.as_given.items()}
+        return Table(self.names, columns, self.declared, matrix, self.types, texts, given)
 
     def text(self, j: int) -> TextValues:
         """Column j as text; values are compared once, also for all tables taken from this one."""
@@ -131,11 +136,32 @@ class Table:
             listed = self.columns[j].tolist()
             if self.columns[j].dtype != object:
                 listed = [None if value != value else value_text(value) for value in listed]
-            distinct = (value for value in dict.fromkeys(listed) if value is not None)
-            position = {value: k for k, value in enumerate(distinct)}
-            of_row = [-1 if value is None else position[value] for value in listed]
-            self._texts[j] = TextValues(tuple(position), np.array(of_row, dtype=np.int64))
+            self._texts[j] = text_values(listed)
         return self._texts[j]
+
+    def text_for(self, j: int, known: Container[str]) -> TextValues:
+        """Column j as text for a model that knows some texts; a text may stand in it twice.
+
+        A cell is what the file holds where the model knows that, else without spaces around it. A
+        bool is what the model calls it: 1 or True.
+        """
+        text, given = self.text(j), self.as_given.get(self.names[j]) if self.names else None
+        if given is not None:
+            own = np.array([value in known for value in given.values])[given.of_row]
+            of_row = np.where(own, given.of_row + len(text.values), text.of_row)
+            return TextValues((*text.values, *given.values), of_row)
+        if self.types and self.types[j] == "binary":
+            called = {value_text(flag): name for name, flag in FLAGS.items() if name in known}
+            values = (v if v in known else called.get(v, v) for v in text.values)
+            return TextValues(tuple(values), text.of_row)
+        return text
+
+    def flags(self, j: int) -> NDArray[np.float64] | None:
+        """Column j as 0 and 1 where its text is nothing but True and False, else None."""
+        text = self.text(j)
+        if not text.values or any(value not in FLAGS for value in text.values):
+            return None
+        return np.array([*(FLAGS[value] for value in text.values), np.nan])[text.of_row]
 
     @staticmethod
     def pick(X: Any, rows: NDArray[np.int64]) -> Any:
@@ -167,7 +193,16 @@ class Table:
         types = tuple(self.types[j] for j in kept) if self.types else ()
         texts = {k: self._texts[j] for k, j in enumerate(kept) if j in self._texts}
         columns = [self.columns[j] for j in kept]
-        return Table(tuple(names), columns, self.declared, types=types, _texts=texts)
+        given = {name: text for name, text in self.as_given.items() if name in names}
+        return Table(tuple(names), columns, self.declared, None, types, texts, given)
+
+
+def text_values(listed: Sequence[str | None]) -> TextValues:
+    """The distinct texts in order of appearance, and which of them each row has."""
+    distinct = (value for value in dict.fromkeys(listed) if value is not None)
+    position = {value: k for k, value in enumerate(distinct)}
+    of_row = [-1 if value is None else position[value] for value in listed]
+    return TextValues(tuple(position), np.array(of_row, dtype=np.int64))
 
 
 def value_text(value: Any) -> str:
