@@ -274,3 +274,9 @@ def test_missing_values_have_a_line_unless_it_is_said_elsewhere(
         assert lines == expected
     else:
         assert len(lines) == 3
+
+
+def test_names_with_commas_are_divided_by_semicolons():
+    column = Column("site", "categorical", categories=("Ulm, north", "Ulm, south", "Bonn"))
+    assert Band((1,), categories=(0, 1)).text(column) == "Ulm, north; Ulm, south"
+    assert Band((1,), categories=(2,)).text(column) == "Bonn"

@@ -81,7 +81,9 @@ def _reused(kept: Column, new: Column) -> Column:
     missing = kept.missing or new.missing
     if kept.is_categorical:
         added = [name for name in new.categories if name not in kept.categories]
-        return replace(kept, categories=(*kept.categories, *added), missing=missing)
+        ordered = kept.ordered and not added
+        known = (*kept.categories, *added)
+        return replace(kept, categories=known, ordered=ordered, missing=missing)
     kind = kept.kind if kept.kind == new.kind else "numeric"
     low, high = min(kept.low, new.low), max(kept.high, new.high)
     return replace(kept, kind=kind, low=low, high=high, missing=missing)
@@ -103,7 +105,8 @@ class SplitTable:
         """Splits of all columns; with class counts (n_full_bins, n_classes) also of groups of them.
 
         A group begins the order of a class's share in `counts`; there is none in a column of fewer
-        than GROUPED_ROWS rows a category. Groups of `kept` take their place. Empty bins are merged.
+        than GROUPED_ROWS rows a category. Groups of `kept` take their place. Ordered categories are
+        then divided as numbers are, the lower ones from the higher ones. Empty bins are merged.
         Merging changes no tree: thresholds with no row between them give the same split, and a
         merged split keeps the range of thresholds it stands for. In a column with missing values
         each split is listed twice, with missing values on the right and on the left, and a last
@@ -116,6 +119,7 @@ class SplitTable:
         order -= np.repeat(starts[:-1], np.diff(starts))
         names: dict[str, tuple[str, ...]] = {}
         if counts is not None:
+            n_categories[[column.ordered for column in space]] = 0
             occupied = np.asarray(counts.any(axis=1))
             for j in np.flatnonzero(n_categories).tolist():
                 own, column = slice(starts[j], starts[j] + n_categories[j]), space[j]
@@ -135,7 +139,9 @@ class SplitTable:
         )
         feature = np.repeat(np.arange(len(space)), n_splits)
         offsets = _running(bins + has_missing), bins, _running(n_splits)
-        candidates = _running(np.array(list(map(_n_candidates, space, grouped.tolist()))))
+        in_order = counts is not None
+        listed = zip(space, grouped.tolist(), strict=True)
+        candidates = _running(np.array([_n_candidates(*pair, in_order) for pair in listed]))
         table = SplitArrays(*offsets, feature, *splits, candidates)  # type: ignore[call-arg]
         return cls(space, table, None if counts is None else merged_bin, names)
 
@@ -270,8 +276,10 @@ def category_order(counts: NDArray[Any]) -> Integers:
     return np.argsort(shares[:, widest], kind="stable")
 
 
-def _n_candidates(column: Column, grouped: bool) -> int:
-    if column.is_categorical:
+def _n_candidates(column: Column, grouped: bool, in_order: bool) -> int:
+    if column.ordered and in_order:
+        splits = len(column.categories) - 1
+    elif column.is_categorical:
         n = len(column.categories)
         splits = (n if n > 2 else n - 1) + max(n - 3, 0) * grouped
     else:

@@ -1,5 +1,6 @@
 """Table: data as a user hands it over, read once into plain columns."""
 
+import datetime
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -37,6 +38,7 @@ class Table:
     # cells of a csv file as they stand there, by column, where spaces around them or marks of
     # missing values were taken away: a model may know them as they stand
     as_given: Mapping[str, TextValues] = field(default_factory=dict, repr=False)
+    ordered: frozenset[str] = frozenset()  # columns whose declared categories have an order
 
     @classmethod
     def read(cls, X: Any) -> "Table":
@@ -57,15 +59,23 @@ class Table:
         names = tuple(str(name) for name in frame.columns)
         check_unique(names)
         declared: dict[str, tuple[str, ...]] = {}
-        columns, types = [], []
+        columns, types, faults = [], [], _type_faults(names, frame)
         for name, column in zip(names, frame.iter_columns(), strict=True):
+            if not _is_readable(column.dtype):
+                continue
             if isinstance(column.dtype, nw.Categorical | nw.Enum):
                 found = column.cat.get_categories().to_list()
                 declared[name] = tuple(str(category) for category in found)
-            columns.append(_read_column(name, column))
+            try:
+                columns.append(_read_column(name, column))
+            except TypeError as error:
+                faults.append(str(error))
             integral = "integer" if column.dtype.is_integer() else None
             types.append("binary" if column.dtype == nw.Boolean else integral)
-        return cls(names, columns, declared, types=tuple(types))
+        if faults:
+            raise TypeError(" ".join(faults))
+        ordered = frozenset(name for name in declared if _is_ordered(frame[name]))
+        return cls(names, columns, declared, types=tuple(types), ordered=ordered)
 
     @classmethod
     def _read_array(cls, X: Any) -> "Table":
@@ -119,7 +129,9 @@ class Table:
         declared = {name: known for table in tables for name, known in table.declared.items()}
         matrix = np.stack(columns, axis=1) if first.matrix is not None else None
         columns = columns if matrix is None else list(matrix.T)
-        return cls(first.names, columns, declared, matrix, first.types)
+        same = all(table.declared == first.declared for table in tables)
+        ordered = first.ordered if same else frozenset()
+        return cls(first.names, columns, declared, matrix, first.types, ordered=ordered)
 
     def take(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "Table":
         """The rows that are flagged, or listed by number."""
@@ -128,7 +140,8 @@ class Table:
         texts = {j: self.text(j) for j, column in enumerate(self.columns) if column.dtype == object}
         texts = {j: TextValues(text.values, text.of_row[kept]) for j, text in texts.items()}
         given = {name: TextValues(t.values, t.of_row[kept]) for name, t in self.as_given.items()}
-        return Table(self.names, columns, self.declared, matrix, self.types, texts, given)
+        own = self.names, columns, self.declared, matrix, self.types
+        return Table(*own, texts, given, self.ordered)
 
     def text(self, j: int) -> TextValues:
         """Column j as text; values are compared once, also for all tables taken from this one."""
@@ -194,7 +207,8 @@ class Table:
         texts = {k: self._texts[j] for k, j in enumerate(kept) if j in self._texts}
         columns = [self.columns[j] for j in kept]
         given = {name: text for name, text in self.as_given.items() if name in names}
-        return Table(tuple(names), columns, self.declared, None, types, texts, given)
+        own = tuple(names), columns, self.declared, None, types
+        return Table(*own, texts, given, self.ordered)
 
 
 def text_values(listed: Sequence[str | None]) -> TextValues:
@@ -298,6 +312,39 @@ def quote(names: Iterable[str], most: int = 8) -> str:
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
+def _is_ordered(column: Any) -> bool:
+    """Whether pandas or pyarrow declares an order of categories; an enumeration has none."""
+    native = column.to_native()
+    own = getattr(native, "cat", None) or getattr(native, "type", None)
+    return getattr(own, "ordered", False) is True
+
+
+def _is_readable(dtype: Any) -> bool:
+    return isinstance(dtype, (nw.Boolean, nw.Unknown, *TEXT_LIKE)) or dtype.is_numeric()
+
+
+def _type_faults(names: Sequence[str], frame: Any) -> list[str]:
+    """What is said of columns whose type holds neither numbers nor text."""
+    dtypes = {name: column.dtype for name, column in zip(names, frame.iter_columns(), strict=True)}
+    wrong: dict[str, list[str]] = {}
+    for name, dtype in dtypes.items():
+        if not _is_readable(dtype):
+            kinds = {nw.Date: "dates", nw.Datetime: "dates", nw.Duration: "durations"}
+            kind = next((text for one, text in kinds.items() if dtype == one), str(dtype))
+            wrong.setdefault(kind, []).append(name)
+    return [_not_split(own, kind) for kind, own in wrong.items()]
+
+
+def _not_split(names: Sequence[str], kind: str) -> str:
+    column, hold, them = (
+        ("columns", "hold", "them") if len(names) > 1 else ("column", "holds", "it")
+    )
+    return (
+        f"{column} {quote(names)} {hold} {kind}, which a tree cannot split on: "
+        f"turn {them} into numbers (such as days since a date) or text, or drop {them}."
+    )
+
+
 def _read_column(name: str, column: Any) -> NDArray[Any]:
     dtype = column.dtype
     if dtype == nw.Boolean or dtype.is_numeric():
@@ -309,13 +356,7 @@ def _read_column(name: str, column: Any) -> NDArray[Any]:
             return _read_objects(name, values)
         keep = values.dtype in (np.float64, np.float32)
         return values if keep else values.astype(np.float64)
-    if isinstance(dtype, TEXT_LIKE) or dtype == nw.Unknown:
-        return _read_objects(name, column.to_numpy().astype(object))
-    kind = "dates" if dtype in (nw.Date, nw.Datetime) else dtype
-    raise TypeError(
-        f"column {name!r} holds {kind}, which a tree cannot split on: "
-        "turn it into numbers (such as days since a date) or text, or drop it."
-    )
+    return _read_objects(name, column.to_numpy().astype(object))
 
 
 def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
@@ -327,6 +368,9 @@ def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
     missing = np.array([_is_missing(value) for value in listed], dtype=bool)
     observed = [value for value, is_missing in zip(listed, missing, strict=True) if not is_missing]
     for value in observed:
+        if isinstance(value, datetime.date | datetime.timedelta):
+            is_date = isinstance(value, datetime.date)
+            raise TypeError(_not_split([name], "dates" if is_date else "durations"))
         known = isinstance(value, str | int | float | bool | np.generic)
         if isinstance(value, bytes) or not (known or hasattr(value, "__float__")):
             raise TypeError(
