@@ -8,8 +8,12 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from tests.cli.commands import names_in, refused
@@ -84,3 +88,37 @@ def test_bad_input_is_one_line_and_nothing_is_written(run, frame, tmp_path):
     ):
         refused(run("predict", *arguments), message)
     assert names_in(tmp_path) == before
+
+
+def awkward_frame():
+    """Text with spaces, a mark of missing values as a category, and bools with missing ones."""
+    random = np.random.default_rng(1)
+    frame = pd.DataFrame({"answer": random.choice(["NO ", "NO", " yes", "?"], 300)})
+    frame["smoker"] = pd.array(random.random(300) < 0.4, dtype="boolean")
+    frame.loc[::17, "smoker"] = pd.NA
+    frame["member"] = random.random(300) < 0.5
+    frame["outcome"] = (frame["answer"] == "NO ") ^ frame["smoker"].fillna(False).astype(bool)
+    frame.to_csv("rows.csv", index=False)
+    return frame.drop(columns="outcome"), frame["outcome"]
+
+
+@pytest.mark.parametrize("learner", [st.SteadyTreeClassifier, st.RiskScoreClassifier])
+def test_a_model_of_a_frame_knows_its_cells_in_a_csv_file(run, learner):
+    X, y = awkward_frame()
+    model = learner().fit(X, y)
+    st.save(model, path := f"model.{'card' if hasattr(model, 'card_') else 'tree'}.json")
+    run("predict", path, "rows.csv", "--out", "predicted.csv")
+    written = [float(row["probability True"]) for row in read("predicted.csv")]
+    np.testing.assert_allclose(written, model.predict_proba(X)[:, 1], atol=1e-5)
+
+
+@pytest.mark.parametrize("last", [DecisionTreeClassifier(max_depth=4), LogisticRegression()])
+@pytest.mark.parametrize("columns", [["answer", "member"], ["answer"]])
+def test_a_pipeline_of_a_frame_gets_cells_as_pandas_reads_them(run, last, columns):
+    X, y = awkward_frame()
+    encoder = ColumnTransformer([("text", OneHotEncoder(handle_unknown="ignore"), columns)])
+    pipeline = make_pipeline(encoder, last).fit(X, y)
+    pathlib.Path("pipeline.pkl").write_bytes(pickle.dumps(pipeline))
+    run("predict", "pipeline.pkl", "rows.csv", "--trust", "--out", "predicted.csv")
+    written = [float(row["probability True"]) for row in read("predicted.csv")]
+    np.testing.assert_allclose(written, pipeline.predict_proba(X)[:, 1], atol=1e-5)

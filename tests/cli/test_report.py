@@ -1,5 +1,6 @@
 """The commands report, compare and reproduce as a user calls them."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 import steadytree as st
+from steadytree.cli import report
 from tests.cli.commands import as_ordinary_user, names_in, refused, steadytree
 
 COMMANDS = ["report", "compare", "diff", "retrain", "certify", "score", "private", "reproduce"]
@@ -375,3 +377,14 @@ def test_a_page_is_not_written_as_another_kind_of_file(run, frame, tmp_path):
         asked = (command, "data.csv", "--target", "outcome", "--out", "page.pdf")
         refused(run(*asked), "'page.pdf' must end in .html")
     assert names_in(tmp_path) == ["data.csv"]
+
+
+def test_help_lists_every_option_under_a_title():
+    parameters = set(inspect.signature(report.report).parameters) - {"data"}
+    assert set(report.TITLES) == parameters
+
+
+def test_titles_are_shown(run):
+    code, out, _ = run("report", "--help")
+    assert code == 0
+    assert all(f"\n{title}:\n" in out for title in report.LISTED)

@@ -1,6 +1,9 @@
+import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from steadytree.data.column import Column, Summary
@@ -129,3 +132,53 @@ def test_text_in_a_column_of_numbers_is_named():
     space = FeatureSpace.observe(pd.DataFrame({"age": [1.0, 2.0]}))
     with pytest.raises(ValueError, match=r"'age' was numbers .* now holds text such as 'forty'"):
         space.encode(pd.DataFrame({"age": ["41", "forty"]}))
+
+
+def test_bools_are_known_by_their_names_and_as_numbers():
+    """A csv file holds True where a frame holds a bool; either way a model finds it."""
+    flags, texts = [[True], [False], [True]], np.array([["True"], ["False"], [None]], object)
+    of_numbers = FeatureSpace.observe(np.array(flags))
+    np.testing.assert_array_equal(of_numbers.encode(texts)[:, 0], [1, 0, np.nan])
+    of_texts = FeatureSpace.observe(texts)
+    assert of_texts[0].categories == ("False", "True")
+    np.testing.assert_array_equal(of_texts.encode(np.array(flags))[:, 0], [1, 0, 1])
+    with pytest.raises(ValueError, match="text such as 'perhaps'"):
+        of_numbers.encode(np.array([["True"], ["perhaps"]], object))
+
+
+def test_columns_that_cannot_be_used_are_named_at_once():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, np.nan], "c": [None, None]})
+    wrong = frame.assign(d=np.inf, e=[1.0, -np.inf])
+    both = "'d', 'e' hold infinity.* columns 'b', 'c' hold no value at all"
+    with pytest.raises(ValueError, match=both):
+        FeatureSpace.observe(wrong)
+    with pytest.raises(ValueError, match=r"^column 'b' holds no value at all"):
+        FeatureSpace.observe(frame[["a", "b"]])
+    day = datetime.date(2026, 1, 2)
+    dates = frame.assign(f=pd.Timestamp(day), g=pd.Timestamp(day), h=[day, None], k=pd.Timedelta(1))
+    text = "'f', 'g' hold dates.*'k' holds durations.*'h' holds dates, which a tree cannot split on"
+    with pytest.raises(TypeError, match=text):
+        FeatureSpace.observe(dates)
+
+
+def test_the_order_of_a_categorical_is_known():
+    levels = ["none", "mild", "severe"]
+    ordered = pd.Categorical(["mild", "none", None], categories=levels, ordered=True)
+    frame = pd.DataFrame({"a": ordered, "b": pd.Categorical(ordered, ordered=False)})
+    space = FeatureSpace.observe(frame)
+    assert [column.ordered for column in space] == [True, False]
+    assert space[0].categories == tuple(levels)
+    assert space[0].ranks.tolist() == [0, 1, 2]
+    assert space[1].ranks is None
+    assert space[0] != space[1]
+    arrow = pa.table({"a": pa.array(ordered)})
+    assert FeatureSpace.observe(arrow)[0].ordered
+    enumeration = pl.DataFrame({"a": pl.Series(["mild"], dtype=pl.Enum(levels))})
+    assert not FeatureSpace.observe(enumeration)[0].ordered
+    assert not FeatureSpace.observe(frame, categories={"a": levels})[0].ordered
+    parts = Summary.of(Table.read(frame)) + Summary.of(Table.read(frame[:1]))
+    assert parts.columns()[0].ordered
+    other = frame.assign(a=frame["a"].cat.reorder_categories(levels[::-1]))
+    assert not (Summary.of(Table.read(frame)) + Summary.of(Table.read(other))).columns()[0].ordered
+    with pytest.raises(ValueError, match="only a categorical column may be ordered"):
+        Column("a", "numeric", 0.0, 1.0, ordered=True)

@@ -249,3 +249,20 @@ def test_cells_are_read_one_by_one_with_a_point_for_a_comma(tmp_path):
     found = read_cells(tmp_path / "a.parquet", ["t", "x"])
     assert found.columns[0].tolist() == ["u", None]
     np.testing.assert_array_equal(found.columns[1].astype(float), [1.5, np.nan])
+
+
+def test_a_known_text_is_found_with_its_spaces(tmp_path):
+    """A model's own text comes first, then the text without spaces; a mark may be a category."""
+    table = read_text(tmp_path, "a,b\nNO ,1\nNO,2\n yes ,3\n?,4\n")
+    assert table.columns[0].tolist() == ["NO", "NO", "yes", None]
+
+    def read_by(table, known):
+        text = table.text_for(0, known)
+        return [None if k < 0 else text.values[k] for k in text.of_row.tolist()]
+
+    assert read_by(table, {"NO ", "NO", "?"}) == ["NO ", "NO", "yes", "?"]
+    assert read_by(table, {"NO", "yes"}) == ["NO", "NO", "yes", None]
+    assert read_by(table.take(np.array([3, 0])), {"NO ", "?"}) == ["?", "NO "]
+    assert read_by(table.select(["a"]), {"NO "}) == ["NO ", "NO", "yes", None]
+    plain = read_text(tmp_path, "a,b\nNO,1\n,2\n")
+    assert not plain.as_given

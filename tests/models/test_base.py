@@ -71,3 +71,23 @@ def test_column_names_that_stand_twice_are_refused_in_one_line(learner):
     X = pd.DataFrame(np.arange(40.0).reshape(20, 2), columns=["a", "a"])
     with pytest.raises(ValueError, match=r"'a' appear more than once: rename or drop them\.$"):
         learner.fit(X, np.arange(20) % 2)
+
+
+def test_texts_among_numbers_are_warned_of_once():
+    random = np.random.default_rng(0)
+    lab = random.normal(50, 10, 200).round(1).astype(object)
+    lab[[3, 9, 20]] = ["<5", "lost", None]
+    X = pd.DataFrame({"lab": lab, "age": random.integers(18, 90, 200)})
+    y = random.random(200) < 0.4
+    text = r"'lab' holds numbers, but also '<5', 'lost' in 2 of 200 rows"
+    for learner in (
+        st.SteadyTreeClassifier(),
+        st.StableTreeClassifier(2),
+        st.ParetoTreeClassifier(n_trees=4, random_state=0),
+    ):
+        with pytest.warns(UserWarning, match=text) as found:
+            learner.fit(X, y)
+        assert len(found) == 1
+        assert found[0].filename == __file__
+    st.StableTreeClassifier(2).fit(X.assign(lab=pd.to_numeric(X["lab"], errors="coerce")), y)
+    st.StableTreeClassifier(2).fit(X.assign(lab=X["lab"].astype("category")), y)

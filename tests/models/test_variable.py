@@ -294,3 +294,9 @@ def test_words_of_a_band_say_what_is_inside(kind):
                 assert text == ("any" if text == "any" and low == -high else expected)
             else:  # nothing that the column can hold
                 assert has == [False, False]
+
+
+def test_names_with_commas_are_divided_by_semicolons():
+    column = Column("site", "categorical", categories=("Ulm, north", "Ulm, south", "Bonn"))
+    assert Band((1,), categories=(0, 1)).text(column) == "Ulm, north; Ulm, south"
+    assert Band((1,), categories=(2,)).text(column) == "Bonn"

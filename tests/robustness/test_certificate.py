@@ -287,6 +287,8 @@ def test_wrong_values_are_counted():
         Perturbation.from_dict({"wrong_values": 1, "budget": 2})
     with pytest.raises(TypeError, match="wrong_values must be a whole number"):
         Perturbation.wrong_values(1.5)
+    with pytest.raises(ValueError, match="a whole number of at least 1, got 0"):
+        Perturbation.wrong_values(0)
 
 
 def test_unseen_categories_that_a_pipeline_sends_elsewhere_are_refused():

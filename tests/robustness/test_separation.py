@@ -297,3 +297,11 @@ def test_more_pairs_than_there_was_room_for_are_all_listed():
     assert len(expected) > 1_024
     found = close_pairs(*given, 10_000)
     reference_separation.same_pairs(found, (expected, 10_000))
+
+
+def test_figures_are_called_what_they_are():
+    found = separation([[0.0], [0.4], [0.5], [1.0]], [0, 0, 1, 1])
+    names = {one.name: one.value for one in found.measurements()}
+    assert names["class distance"] == found.two_r
+    assert names["hyperplane margin"] == found.linear.gamma
+    assert names["single condition"] == 0.5 + found.linear.edge

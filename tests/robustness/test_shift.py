@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.tree import DecisionTreeClassifier
 
+from steadytree import Perturbation
 from steadytree.robustness.shift import answer_chances, count_law, shift_accuracy, steps_within
 from tests.models.trees import random_rows, random_tree
 
@@ -90,6 +91,8 @@ def test_wrong_certainties():
 
 def test_what_is_refused():
     model = DecisionTreeClassifier().fit([[0], [1]], [0, 1])
+    with pytest.raises(TypeError, match="got Perturbation"):
+        shift_accuracy(model, [[0], [1]], [0, 1], Perturbation(radius=0.1))
     with pytest.raises(ValueError, match="certainty names 'age'"):
         shift_accuracy(model, [[0], [1]], [0, 1], {"age": 0.5})
     with pytest.raises(ValueError, match="must be in"):

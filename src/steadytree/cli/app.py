@@ -123,7 +123,7 @@ def options(
         typer.echo(context.get_help())
 
 
-app.command(epilog=report.EXAMPLES)(report.report)
+app.command(epilog=report.EXAMPLES, titles=report.TITLES)(report.report)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.add_typer(private.app, name="private", epilog=private.EXAMPLES)
 app.command(epilog=diff.DIFF_EXAMPLES)(diff.diff)

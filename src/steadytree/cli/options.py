@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -43,11 +43,12 @@ class Command(TyperCommand):
     """A command whose help lists options by what they are for."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
+        titles = getattr(self.callback, "titles", {})
         listed: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             usual = "Arguments" if param.param_type_name == "argument" else "Options"
             if record := param.get_help_record(ctx):
-                title = getattr(param, "rich_help_panel", None) or usual
+                title = titles.get(param.name) or getattr(param, "rich_help_panel", None) or usual
                 listed.setdefault(title, []).append(record)
         for title, records in listed.items():
             with formatter.section(title):
@@ -57,11 +58,16 @@ class Command(TyperCommand):
 class App(typer.Typer):
     """An app whose commands refuse to overwrite their inputs or their other outputs."""
 
-    def command(self, *names: Any, **options: Any) -> Callable[[Any], Any]:
+    def command(
+        self, *names: Any, titles: Mapping[str, str] | None = None, **options: Any
+    ) -> Callable[[Any], Any]:
+        """Add a command; `titles` of its parameters take the place of those of the options."""
         register = super().command(*names, **{"cls": Command, **options})
 
         def add(function: Any) -> Any:
-            register(keeps_apart(function))
+            kept = keeps_apart(function)
+            kept.titles = titles or {}  # type: ignore[attr-defined]
+            register(kept)
             return function
 
         return add

@@ -45,6 +45,14 @@ limits.toml, for example:
 Exit code 3 if a limit fails or could not be measured; the page is written anyway."""
 
 
+LISTED = {
+    "The rows": "target drop by positive",
+    "The model": "model trust previous ledger budget",
+    "To fit a tree, without --model": "learner max_leaves max_depth criterion seed save_model",
+    "What is measured": "limits noise learners comparison schema quick jobs",
+    "The page": "out sign_off as_json",
+}
+TITLES = {name: title for title, names in LISTED.items() for name in names.split()}
 Criterion = StrEnum("Criterion", "COUNT GINI")
 Learner = StrEnum("Learner", "STEADY GREEDY CART STABLE PARETO ROBUST")
 

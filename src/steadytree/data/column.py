@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.parallel import in_threads
+from steadytree.data.ranges import order_of_ranges
 from steadytree.data.table import Table, TextValues, is_number, quote
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -50,6 +51,7 @@ class Column(ByKey):
     missing: bool = False  # seen or declared; only then may a split ask for missing values
     # rising; a value goes left if x <= threshold
     thresholds: NDArray[np.float64] = field(default_factory=lambda: NO_THRESHOLDS, repr=False)
+    ordered: bool = False  # whether the categories are listed from the lowest to the highest
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -61,6 +63,8 @@ class Column(ByKey):
             return
         if self.categories:
             raise ValueError(f"column {self.name!r}: only a categorical column has categories.")
+        if self.ordered:
+            raise ValueError(f"column {self.name!r}: only a categorical column may be ordered.")
         if not -np.inf < self.low <= self.high < np.inf:
             raise ValueError(
                 f"column {self.name!r}: bounds must be finite and in order, "
@@ -82,9 +86,8 @@ class Column(ByKey):
 
     def _fewer_categories(self) -> str:
         """What to do about too many categories."""
-        text = stray_text(self.categories)
-        if text is not None:
-            return f"they are numbers but for texts such as {text!r}, so mark these as missing"
+        if strays := stray_texts(self.categories):
+            return f"they are numbers but for texts such as {strays[0]!r}, so mark these as missing"
         if are_dates(self.categories):
             return "they are dates, so turn them into numbers, such as days since a date"
         return "group them, or drop the column if it is an identifier"
@@ -97,6 +100,14 @@ class Column(ByKey):
     def index_of(self) -> dict[str, int]:
         """Index of each category."""
         return {category: index for index, category in enumerate(self.categories)}
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64] | None:
+        """Places of the categories in their order; None where they have none.
+
+        The order is declared by the data's type, or that of ranges of numbers.
+        """
+        return np.arange(len(self.categories)) if self.ordered else order_of_ranges(self.categories)
 
     @property
     def n_bins(self) -> int:
@@ -127,7 +138,7 @@ class Column(ByKey):
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         bounds = () if self.is_categorical else (float(self.low), float(self.high))
-        own = (self.name, self.kind, bounds, self.categories, self.missing)
+        own = (self.name, self.kind, bounds, self.categories, self.ordered, self.missing)
         return (*own, self.thresholds.tobytes())
 
 
@@ -141,12 +152,11 @@ def _check_thresholds(name: str, thresholds: NDArray[np.float64]) -> NDArray[np.
     return checked
 
 
-def stray_text(texts: Iterable[str]) -> str | None:
-    """One of the few texts among many numbers; None where there are no or too many such texts."""
+def stray_texts(texts: Iterable[str]) -> list[str]:
+    """The few texts among many numbers; none where there are no or too many such texts."""
     values = sorted(set(texts))
     strays = [value for value in values if not is_number(value)]
-    few = strays and len(values) > MANY_NUMBERS and len(strays) <= len(values) / 10
-    return strays[0] if few else None
+    return strays if len(values) > MANY_NUMBERS and len(strays) <= len(values) / 10 else []
 
 
 def are_dates(texts: Iterable[str]) -> bool:
@@ -167,12 +177,14 @@ class Summary:
     figures: Figures  # from `summarise_columns`; of text only missing values are counted
     found: tuple[frozenset[str] | None, ...]  # categories that occur; None for numbers
     declared: dict[str, tuple[str, ...]]  # categories declared by the data's type or the user
+    ordered: frozenset[str] = frozenset()  # columns whose declared categories have an order
 
     @classmethod
     def of(cls, table: Table, categories: Mapping[str, tuple[str, ...]] | None = None) -> "Summary":
         """Look at the rows once; `categories` take the place of those that the data declare."""
         names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
         declared = {**table.declared, **(categories or {})}
+        ordered = table.ordered - set(categories or ())
         if table.matrix is not None and not declared:
             figures = summarise_columns(table.matrix)
             return cls(names, table.n_rows, figures, (None,) * len(names), {})
@@ -184,7 +196,7 @@ class Summary:
                 _count_missing(table.text(j)) if by_value else summarise_columns(values[:, None])
             )
         figures = tuple(np.concatenate(one) for one in zip(*parts, strict=True))
-        return cls(names, table.n_rows, figures, tuple(found), declared)
+        return cls(names, table.n_rows, figures, tuple(found), declared, ordered)
 
     def __add__(self, other: "Summary") -> "Summary":
         if self.names != other.names:
@@ -199,7 +211,13 @@ class Summary:
             name: tuple(dict.fromkeys(self.declared.get(name, ()) + other.declared.get(name, ())))
             for name in {**self.declared, **other.declared}
         }
-        return Summary(self.names, self.n_rows + other.n_rows, figures, found, declared)
+        # where parts declare other categories, nothing says how these follow each other
+        ordered = frozenset(
+            name
+            for name in self.ordered & other.ordered
+            if self.declared[name] == other.declared[name]
+        )
+        return Summary(self.names, self.n_rows + other.n_rows, figures, found, declared, ordered)
 
     def _found_with(self, other: "Summary", index: int) -> frozenset[str] | None:
         """Categories of both; a part without any value of a column goes with either kind."""
@@ -215,16 +233,28 @@ class Summary:
         )
 
     def columns(self, bounds: Bounds | None = None) -> tuple[Column, ...]:
-        """The columns as observed; declared bounds take the place of observed ones."""
-        check_finite(compress(self.names, self.figures[3]))
+        """The columns as observed; declared bounds take the place of observed ones.
+
+        All columns that no model can use are named at once.
+        """
+        infinite = list(compress(self.names, self.figures[3]))
+        empty = list(compress(self.names, self.figures[2] == self.n_rows))
+        faults = [*_infinity_text(infinite), *_nothing_text(empty)]
         figures = zip(*(figure.tolist() for figure in self.figures), strict=True)
-        given = zip(self.names, figures, strict=True)
-        return tuple(self._column(j, *each, bounds or {}) for j, each in enumerate(given))
+        columns = []
+        for j, (name, own) in enumerate(zip(self.names, figures, strict=True)):
+            if name in infinite or name in empty:
+                continue
+            try:
+                columns.append(self._column(j, name, own, bounds or {}))
+            except ValueError as error:
+                faults.append(str(error))
+        if faults:
+            raise ValueError(" ".join(faults))
+        return tuple(columns)
 
     def _column(self, j: int, name: str, figures: tuple[Any, ...], bounds: Bounds) -> Column:
         low, high, n_missing, _, integral = figures
-        if n_missing == self.n_rows:
-            raise ValueError(f"column {name!r} holds no value at all, only missing ones: drop it.")
         found, missing = self.found[j], n_missing > 0
         if found is None:
             kind: Kind = "integer" if integral else "numeric"
@@ -237,7 +267,8 @@ class Summary:
         if len(known) > MAX_CATEGORIES and declared is not None:
             known = tuple(category for category in known if category in found)
         missing = missing or len(found - set(known)) > 0
-        return Column(name, "categorical", categories=known, missing=missing)
+        is_ordered = name in self.ordered
+        return Column(name, "categorical", categories=known, ordered=is_ordered, missing=missing)
 
 
 def summarise_columns(X: NDArray[Any]) -> Figures:
@@ -301,8 +332,17 @@ def _count_missing(text: TextValues) -> Figures:
 
 def check_finite(bad: Iterable[str]) -> None:
     """Refuse columns that hold infinity, given by their names."""
-    names = list(bad)
-    if names:
-        raise ValueError(
-            f"column(s) {quote(names)} hold infinity: clip such values, or mark them missing."
-        )
+    for text in _infinity_text(list(bad)):
+        raise ValueError(text)
+
+
+def _infinity_text(names: list[str]) -> list[str]:
+    text = f"column(s) {quote(names)} hold infinity: clip such values, or mark them missing."
+    return [text] if names else []
+
+
+def _nothing_text(names: list[str]) -> list[str]:
+    if len(names) == 1:
+        return [f"column {names[0]!r} holds no value at all, only missing ones: drop it."]
+    text = f"columns {quote(names)} hold no value at all, only missing ones: drop them."
+    return [text] if names else []

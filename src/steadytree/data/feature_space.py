@@ -25,7 +25,7 @@ from steadytree.data.binning import (
     quantile_thresholds,
 )
 from steadytree.data.column import NO_THRESHOLDS, Bounds, Column, Kind, Summary, check_finite
-from steadytree.data.table import Table, check_unique, is_number, quote, value_text
+from steadytree.data.table import FLAGS, Table, check_unique, is_number, quote, value_text
 
 Categories = Mapping[str, Sequence[Any]]
 
@@ -288,16 +288,20 @@ def _encode_column(column: Column, table: Table, j: int) -> NDArray[Any]:
     if not column.is_categorical:
         if table.columns[j].dtype != object:
             return table.columns[j]
+        flags = table.flags(j)  # as a csv file holds a column of bools
+        if flags is not None:
+            return flags
         raise ValueError(
             f"column {column.name!r} was numbers when the model was fitted and now holds text"
             f"{_first_text(table.text(j).values)}: convert it to numbers, missing ones to nan."
         )
-    known, text = column.index_of, table.text(j)
+    known = column.index_of
+    text = table.text_for(j, known)
     return np.array([*(known.get(value, np.nan) for value in text.values), np.nan])[text.of_row]
 
 
 def _first_text(values: Iterable[str]) -> str:
-    found = next((value for value in values if not is_number(value)), None)
+    found = next((v for v in values if not is_number(v) and v not in FLAGS), None)
     return "" if found is None else f" such as {found!r}"
 
 

@@ -288,13 +288,15 @@ def _column_dict(column: Column) -> dict[str, Any]:
     bounds = [None, None] if column.is_categorical else [column.low, column.high]
     found: dict[str, Any] = {"name": column.name, "kind": column.kind, "bounds": bounds}
     found |= {"categories": list(column.categories), "missing": column.missing}
+    found["ordered"] = column.ordered
     return found | {"cuts": column.thresholds.tolist()}
 
 
 def _column(found: dict[str, Any]) -> Column:
     low, high = (np.nan if bound is None else bound for bound in found["bounds"])
     categories = tuple(found["categories"])
-    column = Column(found["name"], found["kind"], low, high, categories, found["missing"])
+    own = found["name"], found["kind"], low, high, categories, found["missing"]
+    column = Column(*own, ordered=found.get("ordered", False))
     return column if column.is_categorical else column.with_thresholds(np.array(found["cuts"]))
 
 

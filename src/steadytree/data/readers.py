@@ -6,7 +6,7 @@ import gzip
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.cell_reader import read_columns
-from steadytree.data.table import Table, check_unique, is_number, quote
+from steadytree.data.table import (
+    FLAGS,
+    Table,
+    TextValues,
+    check_unique,
+    is_number,
+    quote,
+    text_values,
+)
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt")
 GZIP_ENDING = ".gz"  # behind one of csv
@@ -48,13 +56,17 @@ def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     every value is one (with a decimal comma too, unless commas stand between fields), else text;
     empty fields, ``NA``, ``#N/A``, ``NaN``, ``null`` and ``?`` are missing. A column without a name
     is called ``(unnamed 1)``, by its place.
+
+    Spaces around text are left out. A model that knows a text with its spaces, or a mark such as
+    ``?`` as a category, gets the cell as it stands (`Table.as_given`).
     """
     path, csv_file = _check_path(path)
     if csv_file:
         with _open_csv(path) as (file, delimiter, names):
             kept = [index for index, name in enumerate(names) if name not in skip]
-            columns = _read_columns(path, file, delimiter, len(names), kept)
-        return Table(tuple(names[index] for index in kept), columns, {})
+            columns, given = _read_columns(path, file, delimiter, len(names), kept)
+        as_given = {names[index]: text for index, text in given.items()}
+        return Table(tuple(names[index] for index in kept), columns, {}, as_given=as_given)
     table = Table.read(_with_parquet(path, skip))
     if table.n_rows == 0:
         raise ValueError(f"{str(path)!r} has no rows.")
@@ -201,11 +213,15 @@ def _read_header(path: Path, file: TextIO) -> tuple[str, list[str]]:
 
 def _read_columns(
     path: Path, file: TextIO, delimiter: str, n_columns: int, kept: Sequence[int]
-) -> list[NDArray[Any]]:
-    """The kept columns; the file is read again where one of them turned to text late."""
+) -> tuple[list[NDArray[Any]], dict[int, TextValues]]:
+    """The kept columns, and cells as they stand where text was changed.
+
+    The file is read again where a column turned to text late.
+    """
     text = dict.fromkeys(kept, False)
     while True:
         parts: dict[int, list[NDArray[Any]]] = {index: [] for index in kept}
+        cells: dict[int, list[tuple[str, ...]]] = {index: [] for index in kept}
         n_blocks = 0
         file.seek(0)
         for columns in _blocks(path, file, delimiter, n_columns):
@@ -216,11 +232,20 @@ def _read_columns(
                     numbers = _numbers(columns[index], decimal_comma=delimiter != ",")
                     text[index] = numbers is None
                 parts[index].append(_texts(columns[index]) if numbers is None else numbers)
+                if numbers is None:
+                    cells[index].append(columns[index])
         if not any(len({block.dtype for block in part}) > 1 for part in parts.values()):
             break
     if n_blocks == 0:
         raise ValueError(f"{str(path)!r} has column names but no rows.")
-    return [np.concatenate(part) for part in parts.values()]
+    given = {index: text_values(list(chain(*own))) for index, own in cells.items() if own}
+    changed = {index: one for index, one in given.items() if any(map(_is_changed, one.values))}
+    return [np.concatenate(part) for part in parts.values()], changed
+
+
+def _is_changed(cell: str) -> bool:
+    """Whether a model may know a cell of text as something else than the text it is taken as."""
+    return cell != "" and (cell in MISSING or cell in FLAGS or cell != cell.strip())
 
 
 def _blocks(

@@ -86,7 +86,9 @@ def _reused(kept: Column, new: Column) -> Column:
     missing = kept.missing or new.missing
     if kept.is_categorical:
         added = [name for name in new.categories if name not in kept.categories]
-        return replace(kept, categories=(*kept.categories, *added), missing=missing)
+        ordered = kept.ordered and not added
+        known = (*kept.categories, *added)
+        return replace(kept, categories=known, ordered=ordered, missing=missing)
     kind = kept.kind if kept.kind == new.kind else "numeric"
     low, high = min(kept.low, new.low), max(kept.high, new.high)
     return replace(kept, kind=kind, low=low, high=high, missing=missing)
@@ -108,7 +110,8 @@ class SplitTable:
         """Splits of all columns; with class counts (n_full_bins, n_classes) also of groups of them.
 
         A group begins the order of a class's share in `counts`; there is none in a column of fewer
-        than GROUPED_ROWS rows a category. Groups of `kept` take their place. Empty bins are merged.
+        than GROUPED_ROWS rows a category. Groups of `kept` take their place. Ordered categories are
+        then divided as numbers are, the lower ones from the higher ones. Empty bins are merged.
         Merging changes no tree: thresholds with no row between them give the same split, and a
         merged split keeps the range of thresholds it stands for. In a column with missing values
         each split is listed twice, with missing values on the right and on the left, and a last
@@ -153,6 +156,8 @@ class SplitTable:
             occupied = np.ones(starts[-1], np.bool_)
         order = np.zeros(starts[-1], np.int64)
         names: dict[str, tuple[str, ...]] = {}
+        if is_merged:
+            n_categories[[column.ordered for column in space]] = 0
         for j in np.flatnonzero(n_categories).tolist():
             own, column = slice(starts[j], starts[j] + n_categories[j]), space[j]
             if not is_merged:
@@ -173,7 +178,8 @@ class SplitTable:
         )
         feature = np.repeat(np.arange(len(space), dtype=np.int32), n_splits)
         offsets = _running(bins + has_missing), bins, _running(n_splits)
-        candidates = _running(np.array(list(map(_n_candidates, space, grouped.tolist()))))
+        listed = zip(space, grouped.tolist(), strict=True)
+        candidates = _running(np.array([_n_candidates(*pair, is_merged) for pair in listed]))
         table = SplitArrays(*offsets, feature, *splits, candidates)  # type: ignore[call-arg]
         return cls(space, table, merged_bin if is_merged else None, names)
 
@@ -330,8 +336,10 @@ def category_order(counts: NDArray[Any]) -> Integers:
     return np.argsort(shares[:, widest], kind="stable")
 
 
-def _n_candidates(column: Column, grouped: bool) -> int:
-    if column.is_categorical:
+def _n_candidates(column: Column, grouped: bool, in_order: bool) -> int:
+    if column.ordered and in_order:
+        splits = len(column.categories) - 1
+    elif column.is_categorical:
         n = len(column.categories)
         splits = (n if n > 2 else n - 1) + max(n - 3, 0) * grouped
     else:

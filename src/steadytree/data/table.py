@@ -1,6 +1,7 @@
 """Table: data as a user hands it over, read once into plain columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import datetime
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 TEXT_LIKE = (nw.String, nw.Categorical, nw.Enum, nw.Object)
 NO_VALUE = ("NAType", "NaTType")  # pandas' types of missing values, which is not imported
+FLAGS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 ARRAY_TYPES = {"b": "binary", "i": "integer", "u": "integer"}  # by numpy's kind of type
 
 
@@ -33,6 +35,10 @@ class Table:
     # csv files, whatever values they hold; an empty tuple stands for None in every column
     types: tuple[str | None, ...] = ()
     _texts: dict[int, TextValues] = field(default_factory=dict, repr=False)  # found so far
+    # cells of a csv file as they stand there, by column, where spaces around them or marks of
+    # missing values were taken away: a model may know them as they stand
+    as_given: Mapping[str, TextValues] = field(default_factory=dict, repr=False)
+    ordered: frozenset[str] = frozenset()  # columns whose declared categories have an order
 
     @classmethod
     def read(cls, X: Any) -> "Table":
@@ -53,15 +59,23 @@ class Table:
         names = tuple(str(name) for name in frame.columns)
         check_unique(names)
         declared: dict[str, tuple[str, ...]] = {}
-        columns, types = [], []
+        columns, types, faults = [], [], _type_faults(names, frame)
         for name, column in zip(names, frame.iter_columns(), strict=True):
+            if not _is_readable(column.dtype):
+                continue
             if isinstance(column.dtype, nw.Categorical | nw.Enum):
                 found = column.cat.get_categories().to_list()
                 declared[name] = tuple(str(category) for category in found)
-            columns.append(_read_column(name, column))
+            try:
+                columns.append(_read_column(name, column))
+            except TypeError as error:
+                faults.append(str(error))
             integral = "integer" if column.dtype.is_integer() else None
             types.append("binary" if column.dtype == nw.Boolean else integral)
-        return cls(names, columns, declared, types=tuple(types))
+        if faults:
+            raise TypeError(" ".join(faults))
+        ordered = frozenset(name for name in declared if _is_ordered(frame[name]))
+        return cls(names, columns, declared, types=tuple(types), ordered=ordered)
 
     @classmethod
     def _read_array(cls, X: Any) -> "Table":
@@ -115,7 +129,9 @@ class Table:
         declared = {name: known for table in tables for name, known in table.declared.items()}
         matrix = np.stack(columns, axis=1) if first.matrix is not None else None
         columns = columns if matrix is None else list(matrix.T)
-        return cls(first.names, columns, declared, matrix, first.types)
+        same = all(table.declared == first.declared for table in tables)
+        ordered = first.ordered if same else frozenset()
+        return cls(first.names, columns, declared, matrix, first.types, ordered=ordered)
 
     def take(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "Table":
         """The rows that are flagged, or listed by number."""
@@ -123,7 +139,9 @@ class Table:
         columns = [column[kept] for column in self.columns] if matrix is None else list(matrix.T)
         texts = {j: self.text(j) for j, column in enumerate(self.columns) if column.dtype == object}
         texts = {j: TextValues(text.values, text.of_row[kept]) for j, text in texts.items()}
-        return Table(self.names, columns, self.declared, matrix, self.types, texts)
+        given = {name: TextValues(t.values, t.of_row[kept]) for name, t in self.as_given.items()}
+        own = self.names, columns, self.declared, matrix, self.types
+        return Table(*own, texts, given, self.ordered)
 
     def text(self, j: int) -> TextValues:
         """Column j as text; values are compared once, also for all tables taken from this one."""
@@ -131,11 +149,32 @@ class Table:
             listed = self.columns[j].tolist()
             if self.columns[j].dtype != object:
                 listed = [None if value != value else value_text(value) for value in listed]
-            distinct = (value for value in dict.fromkeys(listed) if value is not None)
-            position = {value: k for k, value in enumerate(distinct)}
-            of_row = [-1 if value is None else position[value] for value in listed]
-            self._texts[j] = TextValues(tuple(position), np.array(of_row, dtype=np.int64))
+            self._texts[j] = text_values(listed)
         return self._texts[j]
+
+    def text_for(self, j: int, known: Container[str]) -> TextValues:
+        """Column j as text for a model that knows some texts; a text may stand in it twice.
+
+        A cell is what the file holds where the model knows that, else without spaces around it. A
+        bool is what the model calls it: 1 or True.
+        """
+        text, given = self.text(j), self.as_given.get(self.names[j]) if self.names else None
+        if given is not None:
+            own = np.array([value in known for value in given.values])[given.of_row]
+            of_row = np.where(own, given.of_row + len(text.values), text.of_row)
+            return TextValues((*text.values, *given.values), of_row)
+        if self.types and self.types[j] == "binary":
+            called = {value_text(flag): name for name, flag in FLAGS.items() if name in known}
+            values = (v if v in known else called.get(v, v) for v in text.values)
+            return TextValues(tuple(values), text.of_row)
+        return text
+
+    def flags(self, j: int) -> NDArray[np.float64] | None:
+        """Column j as 0 and 1 where its text is nothing but True and False, else None."""
+        text = self.text(j)
+        if not text.values or any(value not in FLAGS for value in text.values):
+            return None
+        return np.array([*(FLAGS[value] for value in text.values), np.nan])[text.of_row]
 
     @staticmethod
     def pick(X: Any, rows: NDArray[np.int64]) -> Any:
@@ -167,7 +206,17 @@ class Table:
         types = tuple(self.types[j] for j in kept) if self.types else ()
         texts = {k: self._texts[j] for k, j in enumerate(kept) if j in self._texts}
         columns = [self.columns[j] for j in kept]
-        return Table(tuple(names), columns, self.declared, types=types, _texts=texts)
+        given = {name: text for name, text in self.as_given.items() if name in names}
+        own = tuple(names), columns, self.declared, None, types
+        return Table(*own, texts, given, self.ordered)
+
+
+def text_values(listed: Sequence[str | None]) -> TextValues:
+    """The distinct texts in order of appearance, and which of them each row has."""
+    distinct = (value for value in dict.fromkeys(listed) if value is not None)
+    position = {value: k for k, value in enumerate(distinct)}
+    of_row = [-1 if value is None else position[value] for value in listed]
+    return TextValues(tuple(position), np.array(of_row, dtype=np.int64))
 
 
 def value_text(value: Any) -> str:
@@ -263,6 +312,39 @@ def quote(names: Iterable[str], most: int = 8) -> str:
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
+def _is_ordered(column: Any) -> bool:
+    """Whether pandas or pyarrow declares an order of categories; an enumeration has none."""
+    native = column.to_native()
+    own = getattr(native, "cat", None) or getattr(native, "type", None)
+    return getattr(own, "ordered", False) is True
+
+
+def _is_readable(dtype: Any) -> bool:
+    return isinstance(dtype, (nw.Boolean, nw.Unknown, *TEXT_LIKE)) or dtype.is_numeric()
+
+
+def _type_faults(names: Sequence[str], frame: Any) -> list[str]:
+    """What is said of columns whose type holds neither numbers nor text."""
+    dtypes = {name: column.dtype for name, column in zip(names, frame.iter_columns(), strict=True)}
+    wrong: dict[str, list[str]] = {}
+    for name, dtype in dtypes.items():
+        if not _is_readable(dtype):
+            kinds = {nw.Date: "dates", nw.Datetime: "dates", nw.Duration: "durations"}
+            kind = next((text for one, text in kinds.items() if dtype == one), str(dtype))
+            wrong.setdefault(kind, []).append(name)
+    return [_not_split(own, kind) for kind, own in wrong.items()]
+
+
+def _not_split(names: Sequence[str], kind: str) -> str:
+    column, hold, them = (
+        ("columns", "hold", "them") if len(names) > 1 else ("column", "holds", "it")
+    )
+    return (
+        f"{column} {quote(names)} {hold} {kind}, which a tree cannot split on: "
+        f"turn {them} into numbers (such as days since a date) or text, or drop {them}."
+    )
+
+
 def _read_column(name: str, column: Any) -> NDArray[Any]:
     dtype = column.dtype
     if dtype == nw.Boolean or dtype.is_numeric():
@@ -274,13 +356,7 @@ def _read_column(name: str, column: Any) -> NDArray[Any]:
             return _read_objects(name, values)
         keep = values.dtype in (np.float64, np.float32)
         return values if keep else values.astype(np.float64)
-    if isinstance(dtype, TEXT_LIKE) or dtype == nw.Unknown:
-        return _read_objects(name, column.to_numpy().astype(object))
-    kind = "dates" if dtype in (nw.Date, nw.Datetime) else dtype
-    raise TypeError(
-        f"column {name!r} holds {kind}, which a tree cannot split on: "
-        "turn it into numbers (such as days since a date) or text, or drop it."
-    )
+    return _read_objects(name, column.to_numpy().astype(object))
 
 
 def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
@@ -292,6 +368,9 @@ def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
     missing = np.array([_is_missing(value) for value in listed], dtype=bool)
     observed = [value for value, is_missing in zip(listed, missing, strict=True) if not is_missing]
     for value in observed:
+        if isinstance(value, datetime.date | datetime.timedelta):
+            is_date = isinstance(value, datetime.date)
+            raise TypeError(_not_split([name], "dates" if is_date else "durations"))
         known = isinstance(value, str | int | float | bool | np.generic)
         if isinstance(value, bytes) or not (known or hasattr(value, "__float__")):
             raise TypeError(

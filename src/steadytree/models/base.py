@@ -1,5 +1,7 @@
 """TreeClassifierMixin: what every fitted tree learner can do."""
 
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -13,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree._base.notebook import html_of
 from steadytree._base.parallel import allow_threads
+from steadytree.data.column import stray_texts
 from steadytree.data.dask import map_rows
 from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
 from steadytree.data.parts import Parts, RowSample
-from steadytree.data.table import Table, check_form, check_not_masked, is_dask, is_read
+from steadytree.data.table import Table, check_form, check_not_masked, is_dask, is_read, quote
 from steadytree.models.files import save
 from steadytree.models.sklearn import to_sklearn
 from steadytree.models.tree import Tree
@@ -134,9 +137,37 @@ def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Datase
         X, y = validate_data(learner, X, y, skip_check_array=True)
     table = Table.read(X)
     table.check_not_empty()
+    if not is_read(X):  # else whoever read it has said so
+        warn_of_strays(table)
     weights = check_weights(sample_weight, table.n_rows)
     data = Dataset(table, check_labels(y, table.n_rows), weights)
     return data if weights is None or weights.all() else data.take(weights > 0)
+
+
+def warn_of_strays(table: Table) -> None:
+    """Warn of columns of numbers that a few texts turn into categories."""
+    names = table.names or [f"x{j}" for j in range(table.n_columns)]
+    for j, (name, column) in enumerate(zip(names, table.columns, strict=True)):
+        if column.dtype != object or name in table.declared:
+            continue
+        text = table.text(j)
+        if strays := stray_texts(text.values):
+            is_stray = np.array([*(value in strays for value in text.values), False])
+            warnings.warn(
+                f"column {name!r} holds numbers, but also {quote(strays, most=3)} in "
+                f"{is_stray[text.of_row].sum():,} of {table.n_rows:,} rows, so each number was "
+                "read as a category: write numbers or NaN instead, as pandas.to_numeric(..., "
+                "errors='coerce') does.",
+                stacklevel=_levels_inside(),
+            )
+
+
+def _levels_inside() -> int:
+    """The stack level, for a warning of the caller, of the first line outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("steadytree."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def fit_sample(learner: Any, parts: Parts, sample_weight: Any, refused: Sequence[str]) -> RowSample:

@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from steadytree._base.exceptions import NotATreeError
-from steadytree.data.table import Table, quote
+from steadytree.data.table import FLAGS, Table, quote
 from steadytree.models.pipeline import as_rows
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 
+# marks that pandas reads as missing; all others are text to a model that was fitted with it
+PANDAS_MISSING = frozenset(
+    ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"]
+    + ["<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+)
 NUMBERED = re.compile(r"Column_\d+|f\d+")  # how other packages call columns that have no name
 
 
@@ -74,13 +79,23 @@ class BlackBox:
                 f"the model was fitted to {expected} columns without names, and the data have "
                 f"{X.n_columns}: {quote(X.names or ())}. Leave the others out."
             )
-        filled = [
-            np.array([np.nan if value is None else value for value in column], dtype=object)
-            if column.dtype == object
-            else column
-            for column in X.columns
-        ]
-        return as_rows(self.names, filled)
+        return as_rows(self.names, [_as_pandas(X, j) for j in range(X.n_columns)])
+
+
+def _as_pandas(table: Table, j: int) -> NDArray[Any]:
+    """A column as pandas reads it: text of a csv file with its spaces, bools, nan for missing."""
+    column, given = table.columns[j], table.as_given.get(table.names[j]) if table.names else None
+    if column.dtype != object:
+        return column
+    if given is None:
+        return np.array([np.nan if value is None else value for value in column], dtype=object)
+    cells = [np.nan if value in PANDAS_MISSING else value for value in given.values]
+    known = [value for value in cells if isinstance(value, str)]
+    if known and all(value in FLAGS for value in known):
+        cells = [FLAGS[value] == 1 if isinstance(value, str) else value for value in cells]
+        if len(known) == len(cells):
+            return np.array(cells)[given.of_row]
+    return np.array(cells, dtype=object)[given.of_row]
 
 
 def as_model(model: Any, X: Any = None) -> Tree | Scorecard | BlackBox:

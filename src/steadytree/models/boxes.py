@@ -197,7 +197,10 @@ def _widest(one: Column, other: Column) -> Column:
     missing = one.missing or other.missing
     if one.is_categorical:
         categories = tuple(dict.fromkeys(one.categories + other.categories))
-        return replace(one, categories=categories, missing=missing)
+        if one.ordered and set(categories) == set(other.categories):
+            categories = other.categories if other.ordered else categories
+        ordered = one.ordered and categories in (one.categories, other.categories)
+        return replace(one, categories=categories, ordered=ordered, missing=missing)
     kind = one.kind if one.kind == other.kind else "numeric"
     low, high = min(one.low, other.low), max(one.high, other.high)
     return Column(one.name, kind, low, high, missing=missing)

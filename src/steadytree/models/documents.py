@@ -28,7 +28,7 @@ Integer = Annotated[int, Meta(gt=-(2**53), lt=2**53)]  # exact in every reader o
 
 
 class ColumnDocument(Document):
-    """A feature: bounds, or categories where its kind is categorical."""
+    """A feature: bounds, or categories, which are `ordered` if listed from lowest to highest."""
 
     name: str
     kind: Kind
@@ -36,6 +36,7 @@ class ColumnDocument(Document):
     categories: list[str] | UnsetType = UNSET
     low: float | UnsetType = UNSET
     high: float | UnsetType = UNSET
+    ordered: bool | UnsetType = UNSET
 
 
 class NodeDocument(Document, kw_only=True):
@@ -358,11 +359,8 @@ def _plain_labels(classes: NDArray[Any]) -> list[Any]:
 
 
 def _label_array(labels: list[Any]) -> NDArray[Any]:
-    if len({type(label) for label in labels}) == 1:
-        return np.array(labels)
-    array = np.empty(len(labels), dtype=object)  # numpy would turn numbers beside text into text
-    array[:] = labels
-    return array
+    # numpy would turn numbers beside text into text
+    return np.array(labels, object if len({type(label) for label in labels}) > 1 else None)
 
 
 def _column_document(column: Column) -> ColumnDocument:
@@ -371,6 +369,7 @@ def _column_document(column: Column) -> ColumnDocument:
     described: dict[str, Any] = {"low": float(column.low), "high": float(column.high)}
     if column.is_categorical:
         described = {"categories": [str(category) for category in column.categories]}
+        described |= {"ordered": True} if column.ordered else {}
     name, missing = str(column.name), bool(column.missing)
     return ColumnDocument(name=name, kind=column.kind, missing=missing, **described)
 
@@ -386,7 +385,8 @@ def _space(features: list[ColumnDocument]) -> FeatureSpace:
         values: dict[str, Any] = {"low": each.low, "high": each.high}
         if categorical:
             values = {"categories": tuple(each.categories)}  # type: ignore[arg-type]
-        columns.append(Column(each.name, each.kind, missing=each.missing, **values))
+        values |= {"missing": each.missing, "ordered": each.ordered is True}
+        columns.append(Column(each.name, each.kind, **values))
     return FeatureSpace(tuple(columns))
 
 

@@ -163,7 +163,9 @@ class Scorecard(ByKey, Shown):
         if spare:
             empty = [np.full(table.n_rows, None if c.is_categorical else np.nan) for c in spare]
             names = (*known, *(column.name for column in spare))
-            table = Table(names, [*table.columns, *empty], table.declared)
+            types = (*table.types, *(None for _ in spare)) if table.types else ()
+            columns, given = [*table.columns, *empty], table.as_given
+            table = Table(names, columns, table.declared, types=types, as_given=given)
         return np.asarray(self.space.encode(table), np.float64)
 
     def holds(self, X: Any) -> NDArray[np.bool_]:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.column import Column
-from steadytree.data.ranges import order_of_ranges
 from steadytree.models.condition import Condition
 
 if TYPE_CHECKING:
@@ -16,6 +15,11 @@ if TYPE_CHECKING:
 
 PointsOf = Callable[[NDArray[np.float64]], list[tuple[int, ...]]]
 MOST_NAMED = 8  # categories of a column of which no band is shown as "any other"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Categories in a row; names that hold commas are divided by semicolons."""
+    return ("; " if any("," in name for name in names) else ", ").join(names)
 
 
 @dataclass(frozen=True)
@@ -28,14 +32,18 @@ class Band:
     categories: tuple[int, ...] = ()
     is_missing: bool = False
 
+    def names(self, column: Column) -> list[str]:
+        """Its categories by name, in their order where they have one."""
+        ranks = column.ranks if column.is_categorical else None
+        own = self.categories if ranks is None else sorted(self.categories, key=ranks.item)
+        return [column.categories[index] or '""' for index in own]
+
     def text(self, column: Column) -> str:
         """The band in words, exactly as it is applied."""
         if self.is_missing:
             return "missing or unknown" if column.is_categorical else "missing"
         if column.is_categorical:
-            ranks = order_of_ranges(column.categories)
-            own = self.categories if ranks is None else sorted(self.categories, key=ranks.item)
-            return ", ".join(column.categories[index] or '""' for index in own)
+            return join_names(self.names(column))
         low, high = (repr(float(x)).removesuffix(".0") for x in (self.low, self.high))
         if column.kind == "binary" and (0 < self.low <= 1 or 0 < self.high <= 1):
             return "yes" if self.low > 0 else "no"
@@ -146,10 +154,13 @@ def _variable(scorecard: "Scorecard", feature: int) -> Variable:
 
 def _groups(column: Column, points_of: PointsOf) -> list[Band]:
     given = points_of(np.arange(len(column.categories), dtype=float))
-    return [
+    bands = [
         Band(points, categories=tuple(k for k, own in enumerate(given) if own == points))
         for points in sorted(set(given))
     ]
+    if column.ordered:  # as their lowest categories follow each other
+        bands.sort(key=lambda band: band.categories[0])
+    return bands
 
 
 def _steps(conditions: Sequence[Condition], points_of: PointsOf) -> list[Band]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.column import MAX_CATEGORIES, are_dates, stray_text
+from steadytree.data.column import MAX_CATEGORIES, are_dates, stray_texts
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
 from steadytree.metrics.accuracy import MOST_GROUPS, group_names
@@ -60,9 +60,8 @@ def check_texts(table: Table) -> None:
     unlike = [name for name, (found, n) in texts.items() if _is_identifier(len(found), n)]
     refused = dict.fromkeys([*many, *unlike])
     for name in refused:
-        text = stray_text(map(str, texts[name][0]))
-        if text is not None:
-            fault = f"numbers, but also text such as {text!r}"
+        if strays := stray_texts(map(str, texts[name][0])):
+            fault = f"numbers, but also text such as {strays[0]!r}"
             _refuse([name], fault, "correct the text or leave it empty")
     dates = [name for name in refused if are_dates(map(str, texts[name][0]))]
     _refuse(dates, "dates", "write numbers instead, such as days since a date")
@@ -94,9 +93,9 @@ def mixed_numbers(table: Table) -> dict[str, str]:
     found = {}
     for name, column in zip(table.names or (), table.columns, strict=True):
         if column.dtype == object:
-            text = stray_text(str(value) for value in column.tolist() if value is not None)
-            if text is not None:
-                found[name] = text
+            strays = stray_texts(str(value) for value in column.tolist() if value is not None)
+            if strays:
+                found[name] = strays[0]
     return found
 
 

@@ -110,6 +110,10 @@ def _category_tests(column: Column, subset: NDArray[np.bool_]) -> tuple[str, str
     if len(inside) == 1:
         return f"= {_list_text(inside, 1, LONGEST_CATEGORY)}", f"= {_list_text(inside, 1, 200)}"
     exact = f"in {{{_list_text(inside, MOST_LISTED, longest=200)}}}"
+    if column.ordered and tuple(inside) == column.categories[: len(inside)]:
+        return f"≤ {_list_text(inside[-1:], 1, LONGEST_CATEGORY)}", exact
+    if column.ordered and tuple(outside) == column.categories[: len(outside)]:
+        return f"> {_list_text(outside[-1:], 1, LONGEST_CATEGORY)}", exact
     if len(outside) == 1 and len(inside) > 2:
         return f"≠ {_list_text(outside, 1, LONGEST_CATEGORY)}", exact
     return f"in {{{_list_text(inside, MOST_CATEGORIES, LONGEST_CATEGORY)}}}", exact

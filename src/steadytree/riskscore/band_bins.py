@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.column import Column, Kind
-from steadytree.data.ranges import order_of_ranges
 from steadytree.riskscore._kernels.bands import round_between
 
 MOST_BINS = 64
@@ -28,13 +27,13 @@ class ColumnBins:
     ) -> "ColumnBins":
         """Bins of encoded values; categories of less weight than `least` are pooled.
 
-        Categories that are ranges of numbers keep their order, each in a bin of its own.
+        Categories with an order keep it, each in a bin of its own.
         """
         known = ~np.isnan(values)
         if not column.is_categorical:
             thresholds = round_thresholds(values[known], weights[known], column.kind)
             return cls(thresholds, np.empty(0, np.int64), len(thresholds) + 1)
-        if (ranks := order_of_ranges(column.categories)) is not None:
+        if (ranks := column.ranks) is not None:
             return cls(np.arange(0.5, len(ranks) - 1, dtype=np.float64), ranks, len(ranks))
         summed = np.bincount(
             values[known].astype(np.int64), weights[known], minlength=len(column.categories)

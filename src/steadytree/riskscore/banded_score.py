@@ -288,3 +288,18 @@ def log_loss_of(scorecard: Scorecard, data: LabelledRows) -> float:
     risks = scorecard.risk(data.totals(scorecard))
     own = np.clip(risks[np.arange(len(data.labels)), data.labels], 1e-12, 1.0)
     return float(np.average(-np.log(own), weights=data.weights))
+
+
+def empty_text(objective: str, noise: float, n_rarest: int) -> str:
+    """What is said of a score without conditions, and what may be done."""
+    advice = "add rows or other columns, or name columns to keep with forced="
+    if objective != "log_loss":
+        advice = "take objective='log_loss', which ranks rare events too"
+    elif noise > 0:
+        advice = "lower the noise"
+    return (
+        f"no condition was kept with objective={objective!r} and noise={noise:g}: the score is "
+        "empty and always predicts the most frequent class, with its share as the risk. The rarest "
+        f"class has {n_rarest:,} rows, and no column tells who is in it better than chance: "
+        f"{advice}."
+    )

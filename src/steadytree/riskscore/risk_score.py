@@ -22,7 +22,7 @@ from steadytree.models.base import LearnerMixin, fit_sample, read_rows, with_cla
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore import candidates
-from steadytree.riskscore.banded_score import check_decision, described, fit_banded
+from steadytree.riskscore.banded_score import check_decision, described, empty_text, fit_banded
 from steadytree.riskscore.candidates import USUAL, LabelledRows
 from steadytree.riskscore.condition_score import NO_LIMIT, fit_conditions
 from steadytree.riskscore.pool import ScorecardPool
@@ -231,12 +231,8 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
             self.card_ = replace(self.card_, risk_table=table)
         self.risk_table_ = self.card_.risk_table
         if self.card_.n_conditions == 0:
-            warnings.warn(
-                f"no condition was kept with objective={self.objective!r} and noise="
-                f"{self.noise_:g}: the score is empty and always predicts the most frequent "
-                "class, with its share as the risk.",
-                stacklevel=2,
-            )
+            text = empty_text(self.objective, self.noise_, np.bincount(data.labels).min())
+            warnings.warn(text, stacklevel=2)
         return self
 
     def _fit_parts(self, parts: Parts, sample_weight: Any) -> "RiskScoreClassifier":

@@ -203,7 +203,7 @@ def unknown_categories(space: FeatureSpace, table: Table) -> dict[tuple[int, int
     table, found = table.select(space.names), {}
     for j, column in enumerate(space):
         if column.is_categorical:
-            text = table.text(j)
+            text = table.text_for(j, column.index_of)
             strange = np.array([value not in column.index_of for value in text.values] + [False])
             for row in np.flatnonzero(strange[text.of_row]).tolist():
                 found[row, j] = text.values[text.of_row[row]]

@@ -175,7 +175,7 @@ class Perturbation:
         >>> noise.change_cost, noise.budget, noise.norm
         (1.0, 2.0, 'l0')
         """
-        Integer(0).check(most, "wrong_values")
+        Integer(1).check(most, "wrong_values")
         costs: PerFeature = 1.0 if columns is None else dict.fromkeys(columns, 1.0)
         return cls(change_cost=costs, budget=float(most), **others)
 

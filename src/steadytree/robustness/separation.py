@@ -24,6 +24,11 @@ LARGE = 1_000_000
 # rows that a linear program takes in at once, the most programs, and the solver's tolerance
 AT_ONCE, PROGRAMS, TOLERANCE = 1_000, 60, 1e-7
 
+# what the figures mean; 2 r, gamma and gamma / 2 of the paper
+DISTANCE = "least distance between rows of two classes once those are dropped, in ranges of columns"
+MARGIN = "room between that hyperplane and the rows it is right on, columns scaled to -1 to 1"
+CONDITION = "share that some single condition is right on, however those rows are weighted"
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -129,7 +134,7 @@ class Separation(Shown):
         found = [
             Measurement("separateness", self.separateness, "share left without conflicting rows"),
             Measurement("rows to drop", len(self.dropped), "conflicting rows to remove"),
-            Measurement("2 r", self.two_r, "least distance between classes once they are dropped"),
+            Measurement("class distance", self.two_r, DISTANCE),
         ]
         if self.depth_says_something:
             meaning = "some tree of this depth is correct on all remaining rows"
@@ -141,8 +146,8 @@ class Separation(Shown):
             share, gamma, edge = self.linear.separateness, self.linear.gamma, self.linear.edge
             found += [
                 Measurement("linear separateness", share, "accuracy of the best hyperplane"),
-                Measurement("margin", gamma, "l1 margin of that hyperplane, columns on [-1, 1]"),
-                Measurement("edge", edge, "weighted accuracy of the best condition, above 1/2"),
+                Measurement("hyperplane margin", gamma, MARGIN),
+                Measurement("single condition", 0.5 + edge, CONDITION),
             ]
         return tuple(found)
 

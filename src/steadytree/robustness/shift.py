@@ -18,7 +18,7 @@ from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.robustness.certify import labelled_rows, unknown_categories
 from steadytree.robustness.nearest import unknown_flags
-from steadytree.robustness.perturbation import certainty_cost, check_names
+from steadytree.robustness.perturbation import certainty_cost, check_names, is_number
 
 LEAST_CERTAINTY = 0.01
 Floats = NDArray[np.float64]
@@ -221,6 +221,12 @@ def _category_chance(x: Floats, certainty: float, allowed: NDArray[np.bool_]) ->
 def _certainties(tree: Tree, certainty: Mapping[str, float] | float) -> Floats:
     names = tree.space.names
     if not isinstance(certainty, Mapping):
+        if not is_number(certainty):
+            raise TypeError(
+                "certainty must be a number, or a dict of names to numbers, in (0, 1]: the "
+                f"probability that a value is correct, got {type(certainty).__name__}. A "
+                "Perturbation is for certify."
+            )
         certainty_cost("every feature", certainty)
         return np.full(len(names), float(certainty))
     check_names("certainty", certainty, names)

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.optional import is_a
 from steadytree._base.parallel import fan_out
+from steadytree.data.dataset import Dataset
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import match_labels
 from steadytree.data.table import Table
@@ -30,7 +31,7 @@ LOG_LOSS, LEAST_SHARE = "neg_log_loss", 1e-3  # a smaller share counts as this o
 class Sample:
     """Training rows in the form that the learner accepts."""
 
-    X: Any  # a float array for scikit-learn's trees, else as the user passed it
+    X: Any  # a float array for scikit-learn's trees, a table for ours, else as the user passed it
     values: NDArray[Any]  # (n, p), encoded by `space`
     labels: NDArray[np.int64]
     classes: NDArray[Any]  # those of the rows and of a tree in use
@@ -59,6 +60,9 @@ class Sample:
                     "leave estimator=None, or use StableTreeClassifier."
                 )
             X = values
+        else:  # a learner of ours gets columns as they were read: text stays text in each part
+            X = Dataset(table, given=X).form_for(estimator)
+            X = getattr(X, "table", X)
         return cls(X, values, labels.astype(np.int64), classes, space, weights)
 
     def fit(

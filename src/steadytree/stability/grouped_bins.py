@@ -35,7 +35,7 @@ class GroupSplit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GroupedBins:
-    """Bins of each column; those of categories in order of the share of a class.
+    """Bins of each column; those of categories in their order, else by the share of a class.
 
     Parameters
     ----------
@@ -60,10 +60,15 @@ class GroupedBins:
         columns, groups, n_bins, kinds = [], [], [], []
         for j, column in enumerate(space):
             if column.is_categorical:
-                group = _group_categories(column, values[:, j], targets, weights)
+                kind = GROUPED
+                if column.ordered:
+                    group = _ordered_categories(column, values[:, j], weights)
+                    kind = WITH_MISSING if column.missing else ORDERED
+                else:
+                    group = _group_categories(column, values[:, j], targets, weights)
                 columns.append(column)
                 n_bins.append(int(group.max()) + 1)
-                kinds.append(GROUPED)
+                kinds.append(kind)
             else:
                 group = None
                 columns.append(column.with_thresholds(rounded_thresholds(values[:, j], weights)))
@@ -178,6 +183,22 @@ def _steps_below(size: float) -> tuple[float, ...]:
 @functools.cache
 def _steps_from(power: int) -> tuple[float, ...]:
     return tuple(step * 10.0 ** (power - k) for k in range(16) for step in STEPS)
+
+
+def _ordered_categories(column: Column, values: Floats, weights: Floats) -> NDArray[np.int64]:
+    """Bin of each category in its order, and of missing values; one without rows joins the lower.
+
+    Neighbours are joined where there are many.
+    """
+    known = ~np.isnan(values)
+    heavy = np.bincount(values[known].astype(np.int64), weights[known], len(column.categories))
+    group = np.maximum(np.cumsum(heavy > 0) - 1, 0)
+    if group[-1] >= MOST_GROUPS:
+        passed = np.cumsum(heavy) - heavy / 2
+        joined = (passed / heavy.sum() * MOST_GROUPS).astype(np.int64).clip(0, MOST_GROUPS - 1)
+        group = np.unique(np.where(heavy > 0, joined, joined[0]), return_inverse=True)[1]
+        group = np.maximum.accumulate(group)
+    return np.append(group, group[-1] + 1 if column.missing else NOT_SEEN)
 
 
 def _group_categories(

@@ -220,8 +220,8 @@ def _describe(
     first, last = int(table.first[split]), int(table.last[split])
     missing_left = bool(table.missing_left[split])
     if column.is_categorical:
-        chosen = table.bin[split] >= 0
         left = splits.categories_left(split, first)
+        chosen = table.bin[split] >= 0 and not left.all()
         category = ", ".join(compress(column.categories, left)) if chosen else None
         bound = np.nan if chosen else np.inf
         return SplitProbability(column.name, bound, bound, category, missing_left, probability)

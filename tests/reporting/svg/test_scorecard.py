@@ -164,6 +164,24 @@ def test_every_group_of_categories_can_be_read_whole():
     assert "any other" in texts
 
 
+def test_names_that_are_left_out_are_counted():
+    """A group of very many long names ends with how many more there are, after whole names."""
+    names = [f"ward {k:02d} of the hospital by the river" for k in range(90)]
+    space = FeatureSpace.declare(categories={"ward": names})
+    pairs = category_conditions(0, [0] * 50 + [3] * 37 + [5] * 3, 3)
+    conditions, points = zip(*pairs, strict=True)
+    card = Scorecard(space, ["no", "yes"], conditions, points, 0, 0.5, -2.0)
+    svg = str(plot_scorecard(card))
+    shown = " ".join(texts_of(svg))
+    found = re.search(r"(ward 50 .*?) and (\d+) more, listed in the file", shown)
+    listed = found[1].split(", ")
+    assert listed == names[50 : 50 + len(listed)]
+    assert len(listed) + int(found[2]) == 37
+    assert all(name in svg for name in names[50:])  # in the tooltip
+    assert "…" not in shown
+    assert names[-1] in shown
+
+
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize(("points", "slope"), [(1, 0.9), (11, 0.11), (130, 0.009)])
 def test_totals_risks_and_intervals_stay_clear_of_each_other(points, slope, narrow):

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from steadytree._base.exceptions import NotATreeError, UnsuitableDataError
 from steadytree._base.optional import PIPELINE, is_a
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import Table
+from steadytree.data.table import Table, text_values
 from steadytree.models.black_box import BlackBox
 from steadytree.models.boxes import double_thresholds
 from steadytree.models.ensembles.boosters import READERS, Margins, Trees, leaf_of, refuse_categories
@@ -83,7 +83,7 @@ class Ensemble:
         return np.array([index[label] for label in self.model.predict(table).tolist()])
 
     def _with_values(self, table: Table, moved: NDArray[np.float64]) -> Table:
-        start, columns = self.space.encode(table), list(table.columns)
+        start, columns, given = self.space.encode(table), list(table.columns), dict(table.as_given)
         names = self.space.names if table.names is None else table.names
         for j, name in enumerate(self.space.names):
             changed = (moved[:, j] != start[:, j]) & ~np.isnan(moved[:, j])
@@ -92,10 +92,15 @@ class Ensemble:
             if j in self.categories:
                 values = np.array(self.categories[j], dtype=object)[values.astype(np.int64)]
                 columns[at] = columns[at].astype(object)
+                if name in given:
+                    cells = np.array(given[name].values, dtype=object)[given[name].of_row]
+                    cells[changed] = values
+                    given[name] = text_values(cells.tolist())
             else:
-                columns[at] = columns[at].astype(np.float64)
+                columns[at] = start[:, j].copy()
+                given.pop(name, None)
             columns[at][changed] = values
-        return Table(table.names, columns, {})
+        return Table(table.names, columns, {}, as_given=given)
 
     def check_answers(self, rows: NDArray[np.float64], own: NDArray[np.int64]) -> None:
         """Refuse an ensemble whose scores tell another class than the model's own predictions."""

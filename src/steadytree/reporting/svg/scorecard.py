@@ -7,6 +7,7 @@ from itertools import accumulate
 from markupsafe import Markup
 
 from steadytree.models.scorecard import Scorecard
+from steadytree.models.variable import join_names
 from steadytree.reporting.svg.canvas import (
     BOLD,
     RECT,
@@ -126,17 +127,18 @@ def _block(block: Block, sheet: Sheet, width: float) -> Part:
     room = ends[0] - 26 - (_points_width(sheet) if not sheet.is_binary else POINTS)
     unit = f" ({block.unit})" if block.unit else ""
     space = (ends[0] if sheet.is_binary else width) - 16
-    names = wrap_text(block.name + unit, space / BOLD, TEXT, 2)
-    y: float = HEAD + LINE * (len(names) - 1)
-    heads = [text_at(8, 18 + k * LINE, name, "points") for k, name in enumerate(names)]
+    titles = wrap_text(block.name + unit, space / BOLD, TEXT, 2)
+    y: float = HEAD + LINE * (len(titles) - 1)
+    heads = [text_at(8, 18 + k * LINE, title, "points") for k, title in enumerate(titles)]
     parts = [
         RECT.format("head", 0, 0, width, y - 2, 4),
         titled(Markup("").join(heads), block.name + unit),
     ]
     if sheet.is_binary:
         parts.append(RECT.format("paper", width - BOX, 2, BOX - 2, HEAD - 6, 3))
-    for text, points in block.bands:
-        lines = wrap_text(text, room, TEXT, MOST_BAND_LINES)
+    names = block.names or ((),) * len(block.bands)
+    for (text, points), own in zip(block.bands, names, strict=True):
+        lines = _band_lines(text, own, room)
         parts.append(RECT.format("tick", 9, y + 3, 11, 11, 2))
         listed = [text_at(26, y + 13 + k * LINE, line) for k, line in enumerate(lines)]
         parts.append(titled(Markup("").join(listed), text))
@@ -147,6 +149,18 @@ def _block(block: Block, sheet: Sheet, width: float) -> Part:
         y += LINE * len(lines) + 4
         parts.append(line_at(26, y - 2, ends[-1], y - 2, "line"))
     return Part(Markup("").join(parts), width, y)
+
+
+def _band_lines(text: str, names: Sequence[str], room: float) -> list[str]:
+    """A band in lines; where its names are too many, it says how many are left out."""
+    lines = wrap_text(text, room, TEXT, len(text))
+    end = text.removeprefix(join_names(names))  # such as ", or missing"
+    for n_shown in range(len(names) - 1, 0, -1):
+        if len(lines) <= MOST_BAND_LINES:
+            break
+        left_out = f" and {len(names) - n_shown} more, listed in the file{end}"
+        lines = wrap_text(join_names(names[:n_shown]) + left_out, room, TEXT, len(text))
+    return lines
 
 
 def _signed(value: int) -> str:
@@ -210,12 +224,12 @@ def _width_of(texts: Sequence[str]) -> float:
 
 
 def _risk_line(line: RiskLine, x: float, y: float, ends: Sequence[float]) -> Markup:
-    """A total, its risk as text and as a bar behind it, and the interval."""
+    """A total, its risk as text and as a bar below it, and the interval."""
     kind = f"g{min(line.group, N_SHADES - 1)}" if line.group is not None else "bar"
     room, share = ends[-1] - ends[0], max(line.risks)
     parts = [
         RECT.format(kind, x, y + 1, 4, RISK_LINE - 2, 0),
-        RECT.format("bar", x + ends[0] + 4, y + 2, max((room - 4) * share, 1), RISK_LINE - 4, 0),
+        RECT.format("risk", x + ends[0] + 4, y + 16, max((room - 4) * share, 1), 2, 0),
         text_at(x + ends[0], y + 14, line.totals, "points small", "end"),
         text_at(x + ends[1], y + 14, line.risk, "small", "end"),
         text_at(x + ends[2], y + 14, line.interval_text, "small", "end"),

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 from steadytree._base.intervals import wilson_interval
 from steadytree.models.risk_table import RiskRow, RiskTable
 from steadytree.models.scorecard import Scorecard
-from steadytree.models.variable import Variable
+from steadytree.models.variable import Variable, join_names
 from steadytree.reporting.formatting import label_text, one_line
 
 MOST_LINES = 60  # totals of one class; with more, neighbours share a line
@@ -23,6 +23,7 @@ class Block:
     name: str
     unit: str
     bands: tuple[tuple[str, tuple[int, ...]], ...]
+    names: tuple[tuple[str, ...], ...] = ()  # the categories that the text of each band begins with
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,13 @@ def risk_text(share: float) -> str:
 
 
 def _block(variable: Variable) -> Block:
-    shown = tuple((one_line(text), band.points) for text, band in variable.listed())
-    return Block(one_line(variable.name), one_line(variable.unit), shown)
+    listed, column = variable.listed(), variable.column
+    shown = tuple((one_line(text), band.points) for text, band in listed)
+    names = []
+    for text, band in listed:
+        own = [one_line(one) for one in band.names(column)]
+        names.append(tuple(own) if one_line(text).startswith(join_names(own)) else ())
+    return Block(one_line(variable.name), one_line(variable.unit), shown, tuple(names))
 
 
 def _rule(scorecard: Scorecard, labels: tuple[str, ...]) -> str:
