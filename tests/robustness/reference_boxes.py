@@ -139,7 +139,7 @@ def stump_nodes(stump):
     return nodes
 
 
-def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, resume, tree):
+def two_levels(table, weight, *given):
     """Value of the best tree of two levels for each root; what else is given does not count."""
     table = table._replace(weight=weight)
     stumps = list(every_stump(table))
@@ -177,22 +177,22 @@ def spread_bound(table, weight, column, index, bound, near):
             near[other] = min(near[other], bound + weight[surely].sum())
 
 
-def side_weights(table, weight):
+def side_weights(table, weight, shares):
     found = []
     for column, index in every_split(table):
         left, right = sides_of(table, column, index)
         own = np.empty((2, len(weight)))
-        shared_weights(weight, left, right, np.full(len(weight), 0.5), own)
+        shared_weights(weight, left, right, shares[column], own)
         found.append(own.sum(axis=1))
     return np.array(found).T
 
 
-def spread_sides(table, weight, column, index, values, sides, near):
+def spread_sides(table, weight, column, index, share, values, sides, near):
     """Each side by the weight that its rows gain from one threshold to another."""
 
     def weights_at(k):
         own = np.empty((2, len(weight)))
-        shared_weights(weight, *sides_of(table, column, k), np.full(len(weight), 0.5), own)
+        shared_weights(weight, *sides_of(table, column, k), share, own)
         return own
 
     for other in range(len(near)):
@@ -293,7 +293,7 @@ def local_search(table, tree, correct, counts, slack, state, budget):
 
 def search_trees(table, trees, values, marks, slack, state, plan):
     """The value of the best tree of at most two levels."""
-    roots = two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None, None)
+    roots = two_levels(table, table.weight)
     return max(one_level(table, table.weight, 0), *roots.values())
 
 
@@ -325,7 +325,17 @@ def for_spread(case):
 def for_sides_spread(case):
     table, weight, column, index, _, near = for_spread(case)
     values = tuple((case.rng.integers(0, 8, 2) / 2).tolist())
-    return table, weight, column, index, values, case.rng.random((2, len(near))) * 9, near
+    sides, share = case.rng.random((2, len(near))) * 9, some_shares(case.rng, table)[column]
+    return table, weight, column, index, share, values, sides, near
+
+
+def some_shares(rng, table):
+    return rng.choice(np.array([0, 0.25, 0.5, 1], np.float32), table.left_from.shape)
+
+
+def for_side_weights(case):
+    table, weight = for_spread(case)[:2]
+    return table, weight, some_shares(case.rng, table)
 
 
 def for_nodes(case):
@@ -340,6 +350,6 @@ CASES = {
     "shared_weights": for_shares,
     "spread_bound": for_spread,
     "spread_sides": for_sides_spread,
-    "side_weights": lambda case: for_spread(case)[:2],
+    "side_weights": for_side_weights,
     "widest_top": lambda case: (case.rng.integers(0, 3, case.rng.integers(1, 9)).astype(float),),
 }

@@ -161,12 +161,13 @@ def test_bounds_of_two_levels(rounds):
         weight = rng.integers(0, 4, len(table.label)) / 2
         near = np.full(int(table.n_thresholds.sum()), float(weight.sum()))
         levels, tree = np.array([-1e9, -np.inf]), np.full((8, 3), -1)
-        sides = box_roots.side_weights(table, weight)
-        given = table, weight, near, sides, levels, 0.0, rounds, 0.0
+        shares = np.array([twins.some_shares(rng, table)] * 2)
+        sides = box_roots.side_weights(table, weight, shares[0])
+        given = table, weight, near, sides, shares, levels, 0.0, rounds, 0.0
         resume = np.zeros(2, np.int64)
         while box_bounds.two_levels(*given, 50, resume, tree) >= 50:  # resumed where it ended
             n_resumed += resume[0] > 0
-        true = np.array(list(twins.two_levels(*given, 0, resume, tree).values()))
+        true = np.array(list(twins.two_levels(table, weight).values()))
         assert (near >= true - 1e-6).all()
         if rounds == box_bounds.EXACT_ROUNDS:
             assert max(levels) == pytest.approx(true.max())
@@ -179,7 +180,7 @@ def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         table = twins.random_boxes(rng)
-        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None, None)
+        roots = twins.two_levels(table, table.weight)
         for (column, index), most in roots.items():
             share = rng.random(len(table.label))  # of any kind
             given = table, table.weight, column, index
@@ -197,15 +198,17 @@ def test_a_pair_that_the_shares_leave_open_is_settled_by_enumeration():
                 most
             )
             around = *given[:2], box_splits.all_sums(*given[:2]), *given[2:]
-            bound, low, _, _, halves = box_bounds.pair_bound(*around, -1e9, 12, share)
-            assert bound <= sum(halves) - table.penalty + 1e-9
+            tried = rng.random(len(share))
+            bound, low, _, _, first = box_bounds.pair_bound(*around, -1e9, 12, share, tried)
+            assert bound <= sum(first) - table.penalty + 1e-9
+            assert 0.0 <= min(tried.min(), share.min()) <= max(tried.max(), share.max()) <= 1.0
             assert low - 1e-9 <= most <= bound + 1e-6
 
 
 def test_trees_of_two_splits():
     for seed in SEEDS:
         table = twins.random_boxes(np.random.default_rng(seed), penalty=0.0)
-        roots = twins.two_levels(table, table.weight, None, None, None, 0, 0, 0, 0, None, None)
+        roots = twins.two_levels(table, table.weight)
         goal, tree, first, found = max(roots.values()), np.full((8, 3), -1), 0, False
         while first < table.n_thresholds.sum() and not found:
             first, found, _ = box_bounds.two_splits(table, goal, first, 30, tree)

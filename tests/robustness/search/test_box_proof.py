@@ -54,28 +54,51 @@ def test_no_tree_is_above_the_bound(depth):
 def test_first_bounds_hold_for_every_root():
     lowered = 0
     for seed in range(20):
-        table = twins.random_boxes(np.random.default_rng(seed))
-        stump = twins.one_level(table, table.weight, 0)
-        near, sides = first_bounds(table, table.weight, stump, float(table.weight.sum()))
-        true = twins.two_levels(table, table.weight, *[None] * 9)
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng)
+        stump, shares = twins.one_level(table, table.weight, 0), twins.some_shares(rng, table)
+        given = table, table.weight, shares, stump, float(table.weight.sum())
+        near, sides = first_bounds(*given)
+        true = twins.two_levels(table, table.weight)
         assert (near >= np.array(list(true.values())) - 1e-9).all()
         assert (sides <= stump).all()
         lowered += (near < table.weight.sum() - table.penalty).any()
     assert lowered > 5
 
 
-def test_shares_of_the_nearest_root_are_taken_up():
+@pytest.mark.parametrize("depth", [3, 4])
+def test_bounds_hold_whatever_rows_give_to_each_side(depth):
+    """Shares say how good a bound is, not whether it holds: here they are of any kind."""
+    renewed = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        table = twins.random_boxes(rng, n=7, n_classes=2 + seed % 2)
+        problem, most = BoxProblem(None, (), table, None, None, 0.0), best_of_depth(table, depth)
+        proof = BoxProof(problem, depth, problem.total, lambda kind: None)
+        for side in proof.below:
+            side[:] = twins.some_shares(rng, table)
+        leaf = np.bincount(table.label, table.weight).max()
+        for _ in range(40):
+            proof.shares[1] = twins.some_shares(rng, table)
+            proof.settled = -np.inf
+            proof.lower(float(most))
+            assert max(proof.bound, leaf) >= most - 1e-6
+        renewed += proof.ages.sum()
+    assert renewed > 20
+
+
+def test_a_column_takes_up_its_shares_where_a_root_is_visited_again():
     table = twins.random_boxes(np.random.default_rng(4), n=12, n_classes=2)
     problem = BoxProblem(None, (), table, None, None, 0.0)
     proof = BoxProof(problem, 3, problem.total, lambda kind: None)
-    assert proof._known_share(0) is None
-    size, n = int(table.n_thresholds[0]), len(table.label)
+    size = int(table.n_thresholds[0])
     assert size > 2
-    for pick in range(problem.n_splits):
-        proof.shares[pick] = np.full(n, pick / 100, np.float16)
-        proof.visits[pick] = 1
-    assert proof._known_share(0)[0] == 0.0
-    proof.visits[size - 1] = 2  # where more rounds were made
-    assert proof._known_share(0)[0] == pytest.approx((size - 1) / 100, abs=1e-3)
-    proof.visits[0] = 3
-    assert proof._known_share(0)[0] == 0.0
+    other = proof.sides[:, size:].copy()
+    proof.shares[1, 0] = 0.25
+    proof._renew(0, slice(0, size))
+    assert (proof.shares[0, 0] == 0.25).all()
+    assert (proof.shares[0, 1:] == 0.5).all()
+    assert proof.ages[0] == 1 + proof.ages[1:].sum()
+    weights = twins.side_weights(table, table.weight, proof.shares[0])
+    assert proof.sides[:, :size] == pytest.approx(np.minimum(weights[:, :size], proof.most))
+    assert (proof.sides[:, size:] == other).all()

@@ -76,34 +76,34 @@ def pair_value(table, weight, left, right, stumps):
 
 
 @kernel
-def pair_bound(table, weight, whole, column, index, goal, rounds, share):
+def pair_bound(table, weight, whole, column, index, goal, rounds, share, tried):
     """Bound to trees of two levels with the given root, a good pair of stumps, and its value.
 
     A row that can be on both sides is kept only where both stumps keep it, so its weight may be
     shared between the sides in any way: each gives a bound, and some rounds of subgradient steps
-    look for one that gives a low bound; it is left in share (n,). whole is `all_sums` of the
-    weights. Ends once the bound is at most `goal`. Returns bound, value, the stumps, the rounds,
-    and the bound of each side at half shares. With fewer than EXACT_ROUNDS no pair is looked for:
-    the value is -inf, the stumps are those that give the bound.
+    look for one that gives a low bound. The first is `tried` (n,), where the next to try is left;
+    the best is left in share (n,). whole is `all_sums` of the weights. Ends once the bound is at
+    most `goal`. Returns bound, value, the stumps, the rounds, and the bound of each side in the
+    first round. With fewer than EXACT_ROUNDS no pair is looked for: the value is -inf, the stumps
+    are those that give the bound.
     """
-    n, bound, value, halves = table.label.shape[0], np.inf, -np.inf, (np.inf, np.inf)
+    n, bound, value, at_first = table.label.shape[0], np.inf, -np.inf, (np.inf, np.inf)
     left, right = sides_of(table, column, index)
-    tried, own = np.empty(n), np.empty((2, n))
-    set_all(tried, 0.5)
+    own = np.empty((2, n))
     first = second = (0.0, -1, 0, 0, 0)
     best = first, second
     for turn in range(rounds):
         shared_weights(weight, left, right, tried, own)
         first, second = two_stumps(table, own, whole, turn)
         if turn == 0:
-            halves = first[0], second[0]
+            at_first = first[0], second[0]
         if first[0] + second[0] - table.penalty < bound:
             bound = first[0] + second[0] - table.penalty
             copy_into(tried, share)
             if rounds < EXACT_ROUNDS:
                 best = first, second
         if bound <= max(goal, value) + ROUNDING:
-            return bound, value, best, turn + 1, halves
+            return bound, value, best, turn + 1, at_first
         for row in range(n):
             if not left[row] or not right[row]:
                 continue
@@ -115,7 +115,7 @@ def pair_bound(table, weight, whole, column, index, goal, rounds, share):
             found = pair_value(table, weight, left, right, (first, second))
             if found > value:
                 value, best = found, (first, second)
-    return bound, value, best, rounds, halves
+    return bound, value, best, rounds, at_first
 
 
 @kernel
@@ -209,18 +209,22 @@ def put_pair(tree, column, index, stumps):
 
 
 @kernel
-def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, resume, tree):
+def two_levels(
+    table, weight, near, sides, shares, levels, room, rounds, unit, budget, resume, tree
+):
     """Search trees of two levels, roots by falling bound; it can be resumed where it ended.
 
     near holds a bound for each (column, threshold) as root, sides (2, n_roots) one for each side of
-    it at half shares (at first `side_weights`); both are lowered. levels (2,) is what is
-    known to be reached, and the largest bound that was not lowered further; a tree (8, 3) above the
-    former is put into `tree`. Ends once no bound exceeds both by more than `room`, or `budget` work
-    is spent; resume (2,), at first 0, is where it stopped. With EXACT_ROUNDS each root is settled;
-    with fewer, bounds are all that is looked for, and the pair that gives the largest is put into
-    `tree`. Values are multiples of `unit` where that is above 0. Returns the work.
+    it (at first `side_weights`) where rows on both give shares[0] (p, n) to the left; both are
+    lowered. Each root starts from these; shares[1] gets what the last one of each column would try
+    next. levels (2,) is what is known to be reached, and the largest bound that was not lowered
+    further; a tree (8, 3) above the former is put into `tree`. Ends once no bound exceeds both by
+    more than `room`, or `budget` work is spent; resume (2,), at first 0, is where it stopped. With
+    EXACT_ROUNDS each root is settled; with fewer, bounds are all that is looked for, and the pair
+    that gives the largest is put into `tree`. Values are multiples of `unit` where that is above 0.
+    Returns the work.
     """
-    work, share = 0, np.empty(weight.shape[0])
+    work, share, next_share = 0, np.empty(weight.shape[0]), np.empty(weight.shape[0])
     scan = rows_above(weight).shape[0] * table.n_thresholds.shape[0] + near.shape[0]
     whole = all_sums(table, weight)
     while work < budget and near.shape[0] > 0:
@@ -232,9 +236,11 @@ def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, r
         resume[0], resume[1] = 0, 0
         column, start = column_of(table, pick)
         index, end = pick - start, start + table.n_thresholds[column]
-        bound, value, stumps, turns, halves = pair_bound(
-            table, weight, whole, column, index, levels[0], rounds, share
+        copy_into(shares[0, column], next_share)
+        bound, value, stumps, turns, at_first = pair_bound(
+            table, weight, whole, column, index, levels[0], rounds, share, next_share
         )
+        copy_into(next_share, shares[1, column])
         work += 2 * turns * scan + weight.shape[0] + near.shape[0]
         if unit > 0.0:
             bound = unit * np.floor(bound / unit + 1e-4)
@@ -261,7 +267,8 @@ def two_levels(table, weight, near, sides, levels, room, rounds, unit, budget, r
         near[pick] = min(near[pick], bound)
         own = near[start:end]
         spread_bound(table, weight, column, index, bound, own)
-        spread_sides(table, weight, column, index, halves, sides[:, start:end], own)
+        sure = sides[:, start:end]
+        spread_sides(table, weight, column, index, shares[0, column], at_first, sure, own)
     return work
 
 

@@ -31,21 +31,25 @@ def spread_bound(table, weight, column, index, bound, near):
 
 
 @kernel
-def half_weights(table, weight, column):
-    """What each threshold adds (size + 1,) to the left side's weight; rows on both count half."""
+def left_weights(table, weight, column, share):
+    """What each threshold adds (size + 1,) to the left side's weight; rows on both give a share."""
     rise = np.zeros(table.n_thresholds[column] + 1)
     for row in range(weight.shape[0]):
-        rise[table.left_from[column, row]] += weight[row] / 2
-        rise[table.right_below[column, row]] += weight[row] / 2
+        part = weight[row] * share[row]
+        rise[table.left_from[column, row]] += weight[row] - part
+        rise[table.right_below[column, row]] += part
     return rise
 
 
 @kernel
-def side_weights(table, weight):
-    """Weight (2, n_roots) on each side of every root, in the order of columns and thresholds."""
+def side_weights(table, weight, shares):
+    """Weight (2, n_roots) on each side of every root, in the order of columns and thresholds.
+
+    Rows on both sides give shares (p, n) of their weight to the left, whatever the threshold.
+    """
     sides, start, total = np.empty((2, all_thresholds(table))), 0, sum_of(weight)
     for column in range(table.n_thresholds.shape[0]):
-        rise, left = half_weights(table, weight, column), 0.0
+        rise, left = left_weights(table, weight, column, shares[column]), 0.0
         for index in range(table.n_thresholds[column]):
             left += rise[index]
             sides[0, start + index], sides[1, start + index] = left, total - left
@@ -54,13 +58,14 @@ def side_weights(table, weight):
 
 
 @kernel
-def spread_sides(table, weight, column, index, values, sides, near):
+def spread_sides(table, weight, column, index, share, values, sides, near):
     """Lower sides (2, size) and near (size,) of a column by bounds of both sides at one threshold.
 
-    values are bounds at half shares. A side that grows keeps at most the weight more that it gains,
-    one that shrinks no more than before: between two thresholds each side has the better of both.
+    values are bounds where rows on both sides give share (n,) to the left. A side that grows keeps
+    at most the weight more that it gains, one that shrinks no more than before: between two
+    thresholds each side has the better of both.
     """
-    rise, size = half_weights(table, weight, column), near.shape[0]
+    rise, size = left_weights(table, weight, column, share), near.shape[0]
     for side in range(2):
         sides[side, index] = min(sides[side, index], values[side])
     more = 0.0

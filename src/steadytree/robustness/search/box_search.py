@@ -13,7 +13,7 @@ from steadytree.robustness._kernels.box_bounds import EXACT_ROUNDS
 from steadytree.robustness._kernels.box_splits import ROUNDING
 from steadytree.robustness._kernels.boxes import INDEX
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof, first_bounds
+from steadytree.robustness.search.box_proof import STEP_WORK, BoxProof, even_shares, first_bounds
 from steadytree.robustness.search.boxes import BoxProblem, Nodes, empty_tree, rows_of
 from steadytree.robustness.search.branch_and_bound import Progress, Stop
 from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Split
@@ -137,8 +137,9 @@ class BoxSearch:
         known -= table.penalty * boxes.splits_under(self.nodes, v)
         levels, small, unit = np.array([known, -np.inf]), empty_tree(2), self.problem.unit
         stump = float(box_splits.one_level(table, table.weight, 0)[0])
-        near, sides = first_bounds(table, table.weight, stump, float(table.weight.sum()))
-        given = table, table.weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
+        shares = even_shares(table)
+        near, sides = first_bounds(table, table.weight, shares[0], stump, float(table.weight.sum()))
+        given = table, table.weight, near, sides, shares, levels, 0.0, EXACT_ROUNDS, unit
         work = box_bounds.two_levels(*given, self.work, np.zeros(2, np.int64), small)
         if levels[0] > known + ROUNDING:
             tree = self.nodes.copy()
@@ -154,8 +155,9 @@ class BoxSearch:
         """Settle every root of two levels."""
         levels, small, weight = np.array([self.value, -np.inf]), empty_tree(2), self.table.weight
         stump, unit = float(box_splits.one_level(self.table, weight, 0)[0]), self.problem.unit
-        near, sides = first_bounds(self.table, weight, stump, self.bound)
-        given = self.table, weight, near, sides, levels, 0.0, EXACT_ROUNDS, unit
+        shares = even_shares(self.table)
+        near, sides = first_bounds(self.table, weight, shares[0], stump, self.bound)
+        given = self.table, weight, near, sides, shares, levels, 0.0, EXACT_ROUNDS, unit
         resume = np.zeros(2, np.int64)
         while near.max(initial=-np.inf) > levels[0] + ROUNDING:
             self._begin_step("two levels")
