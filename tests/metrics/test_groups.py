@@ -9,6 +9,7 @@ from scipy.stats import binomtest, norm
 
 from steadytree import StableTreeClassifier, by_group
 from steadytree._base.intervals import wilson_interval
+from steadytree.metrics.accuracy import group_names
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(0, 1, (300, 2)).round(2)
@@ -219,3 +220,9 @@ def test_rates_are_those_of_the_event_that_is_named():
         assert one.stated == pytest.approx(model.predict_proba(X)[rows, 0].mean())
     second = by_group(model, X, labels, GROUPS, positive="survived")
     assert second.to_dict() == by_group(model, X, labels, GROUPS).to_dict()
+
+
+def test_nullable_groups_have_a_name_for_missing_values():
+    groups = pd.Series(pd.array([True, False, pd.NA, True], dtype="boolean"))
+    assert group_names(groups).tolist() == ["True", "False", "(missing)", "True"]
+    assert group_names(pd.DataFrame({"a": groups})).tolist() == ["1", "0", "(missing)", "1"]
