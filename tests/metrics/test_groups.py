@@ -11,6 +11,9 @@ from steadytree import StableTreeClassifier, by_group
 from steadytree._base.intervals import wilson_interval
 from steadytree.metrics.groups import Group, Groups
 
+
+from steadytree.metrics.accuracy import group_names
+
 RNG = np.random.default_rng(1)
 X = RNG.uniform(0, 1, (300, 2)).round(2)
 Y = np.where(RNG.random(300) < X[:, 0], 1, 0)
@@ -260,3 +263,9 @@ def test_gaps_of_groups_that_are_made_by_hand(seed):
     values = values if "accuracy" not in expected else [*values[:2], *values[3:]]
     assert [one.value for one in found.measurements()] == pytest.approx(values)
     assert found.measurements()[0].interval == found.worst.interval
+
+
+def test_nullable_groups_have_a_name_for_missing_values():
+    groups = pd.Series(pd.array([True, False, pd.NA, True], dtype="boolean"))
+    assert group_names(groups).tolist() == ["True", "False", "(missing)", "True"]
+    assert group_names(pd.DataFrame({"a": groups})).tolist() == ["1", "0", "(missing)", "1"]

@@ -91,3 +91,10 @@ def test_texts_among_numbers_are_warned_of_once():
         assert found[0].filename == __file__
     st.StableTreeClassifier(2).fit(X.assign(lab=pd.to_numeric(X["lab"], errors="coerce")), y)
     st.StableTreeClassifier(2).fit(X.assign(lab=X["lab"].astype("category")), y)
+
+
+def test_fewer_leaves_than_classes_are_warned_of():
+    X, y = np.arange(120.0)[:, None], np.arange(120) // 12
+    with pytest.warns(UserWarning, match="y has 10 classes and max_leaf_nodes=8, so 2 or more"):
+        st.SteadyTreeClassifier().fit(X, y)
+    st.SteadyTreeClassifier(max_leaf_nodes=10).fit(X, y)

@@ -70,3 +70,26 @@ def test_many_ordered_categories_share_bins():
     assert len(inner) > 1
     for node in inner:
         assert (np.diff(model.tree_.subset[node].astype(int)) != 0).sum() == 1
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        st.RiskScoreClassifier(monotone={"grade": "up"}),
+        st.SteadyTreeClassifier(monotonic_cst={"grade": 1}),
+    ],
+)
+def test_risks_rise_with_ordered_categories_where_asked(rows, learner):
+    X, _, y = rows
+    random = np.random.default_rng(2)
+    code = random.integers(0, 7, 900)
+    y = random.random(900) < np.array([0.1, 0.4, 0.1, 0.7, 0.4, 0.9, 0.8])[code]  # up and down
+    X = X.assign(grade=pd.Categorical.from_codes(code, LEVELS, ordered=True), age=50)
+    model = learner.fit(X, y)
+    each = pd.DataFrame({"grade": pd.Categorical(LEVELS, LEVELS, ordered=True), "age": 50})
+    risks = model.predict_proba(each)[:, 1]
+    assert (np.diff(risks) >= 0).all()
+    assert risks[-1] > risks[0] + 0.3
+    loose = X.assign(grade=X["grade"].astype(str))
+    with pytest.raises(ValueError, match="make it an ordered Categorical"):
+        learner.fit(loose, y)

@@ -222,6 +222,7 @@ def _read_columns(
     while True:
         parts: dict[int, list[NDArray[Any]]] = {index: [] for index in kept}
         cells: dict[int, list[tuple[str, ...]]] = {index: [] for index in kept}
+        changed: set[int] = set()
         n_blocks = 0
         file.seek(0)
         for columns in _blocks(path, file, delimiter, n_columns):
@@ -234,13 +235,14 @@ def _read_columns(
                 parts[index].append(_texts(columns[index]) if numbers is None else numbers)
                 if numbers is None:
                     cells[index].append(columns[index])
+                    if index not in changed and any(map(_is_changed, set(columns[index]))):
+                        changed.add(index)
         if not any(len({block.dtype for block in part}) > 1 for part in parts.values()):
             break
     if n_blocks == 0:
         raise ValueError(f"{str(path)!r} has column names but no rows.")
-    given = {index: text_values(list(chain(*own))) for index, own in cells.items() if own}
-    changed = {index: one for index, one in given.items() if any(map(_is_changed, one.values))}
-    return [np.concatenate(part) for part in parts.values()], changed
+    given = {index: text_values(list(chain(*cells[index]))) for index in sorted(changed)}
+    return [np.concatenate(part) for part in parts.values()], given
 
 
 def _is_changed(cell: str) -> bool:

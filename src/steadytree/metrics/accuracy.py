@@ -295,8 +295,9 @@ def group_names(groups: Any) -> NDArray[Any]:
         if table.n_columns != 1:
             raise ValueError(f"groups must be one column, got {quote(table.names or ())}.")
         groups = table.columns[0]
-    values = np.asarray(groups, dtype=object).tolist()
-    return np.array([MISSING_NAME if v is None or v != v else value_text(v) for v in values])
+    values = np.asarray(groups, dtype=object)
+    pairs = zip(values.tolist(), missing_labels(values).tolist(), strict=True)
+    return np.array([MISSING_NAME if missing else value_text(v) for v, missing in pairs])
 
 
 def too_many_groups(column: str, n: int) -> ValueError:

@@ -162,6 +162,17 @@ def warn_of_strays(table: Table) -> None:
             )
 
 
+def warn_of_few_leaves(X: Any, n_classes: int, max_leaf_nodes: int) -> None:
+    """Warn of a tree that cannot predict each class; a command's report shows it."""
+    if n_classes > max_leaf_nodes and not is_read(X):
+        warnings.warn(
+            f"y has {n_classes} classes and max_leaf_nodes={max_leaf_nodes}, so "
+            f"{n_classes - max_leaf_nodes} or more classes are never predicted: raise "
+            "max_leaf_nodes.",
+            stacklevel=_levels_inside(),
+        )
+
+
 def _levels_inside() -> int:
     """The stack level, for a warning of the caller, of the first line outside this package."""
     level, frame = 1, sys._getframe(1)

@@ -75,7 +75,12 @@ def allowed_directions(estimator: Any, data: LabelledRows) -> dict[int, tuple[bo
                 f"monotone of {column.name!r} must be 'up', 'down' or 'free', got {direction!r}."
             )
         if direction in ("up", "down") and column.is_categorical:
-            raise ValueError(f"monotone of {column.name!r}: its categories have no order.")
+            if estimator.objective != "log_loss":
+                text = "categories have a direction with objective='log_loss' alone."
+                raise ValueError(f"monotone of {column.name!r}: {text}")
+            if column.ranks is None:
+                text = "its categories have no order: make it an ordered Categorical."
+                raise ValueError(f"monotone of {column.name!r}: {text}")
         up, down = direction != "down", direction != "up" and estimator.directions == "both"
         if column.name in named["forbidden"]:
             continue

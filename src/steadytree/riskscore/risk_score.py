@@ -87,7 +87,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         training rows.
     monotone : mapping of name to {"up", "down", "free"}, optional
         Columns whose larger values may only raise or lower the total of the event, or may do
-        both at no price. For two classes.
+        both at no price. For two classes; categories need an order.
     max_points : int or None, default=None
         Maximum points of one variable (of one condition for "majority" and "logistic"); None is
         10, for "logistic" 5.

@@ -13,7 +13,7 @@ from steadytree._base.validation import Integer, Parameters, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.parts import Parts, is_parted
 from steadytree.metrics.recount import recount_tree
-from steadytree.models.base import TreeClassifierMixin, fit_sample, read_rows
+from steadytree.models.base import TreeClassifierMixin, fit_sample, read_rows, warn_of_few_leaves
 from steadytree.models.tree import LEAF, Tree
 from steadytree.stability._kernels.steady import hash_rows, swap_values
 from steadytree.stability.grouped_bins import GroupedBins
@@ -140,6 +140,7 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             return self._fit_parts(Parts.of(X, y), sample_weight)
         data = read_rows(self, X, y, sample_weight)
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
+        warn_of_few_leaves(X, len(self.classes_), self.max_leaf_nodes)
         space = FeatureSpace.observe(data)
         directions = _directions(self.monotonic_cst, space, len(self.classes_))
         values = np.array(space.encode(data), dtype=np.float64, order="C") + 0.0  # no minus zero
@@ -391,8 +392,7 @@ def _directions(constraints: Any, space: FeatureSpace, n_classes: int) -> NDArra
     if directions.any() and n_classes > 2:
         raise ValueError(f"monotonic_cst needs two classes, got {n_classes}: leave it out.")
     for column, way in zip(space, directions, strict=True):
-        if way and column.is_categorical:
-            raise ValueError(
-                f"monotonic_cst: column {column.name!r} holds categories, which do not rise."
-            )
+        if way and column.is_categorical and not column.ordered:
+            text = "holds categories, which do not rise: make it an ordered Categorical."
+            raise ValueError(f"monotonic_cst: column {column.name!r} {text}")
     return directions
