@@ -241,3 +241,9 @@ def test_classes_and_indices_are_those_of_sorting(labels):
     np.testing.assert_array_equal(classes, expected, strict=True)
     np.testing.assert_array_equal(found, inverse)
     assert found.dtype == np.int32
+
+
+@pytest.mark.parametrize("infinite", [np.inf, -np.inf])
+def test_one_infinite_label_is_refused(infinite):
+    with pytest.raises(ValueError, match=r"Input y contains infinity or a value too large"):
+        check_labels(np.array([0.0, infinite, 1.0]), 3)

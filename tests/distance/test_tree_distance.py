@@ -71,3 +71,14 @@ def test_a_tree_and_a_list_are_not_mixed():
     for kind in ("path", "node"):
         with pytest.raises(ValueError, match="at least one tree is needed in each list"):
             tree_distance([], kind=kind)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("node", 6.0), ("node-features", 0.0)])
+def test_lists_tell_splits_on_one_column_apart_where_thresholds_count(kind, expected):
+    rows = [[0.0], [1.0], [2.0]]
+    a, b = (DecisionTreeClassifier(max_depth=1).fit(rows, y) for y in ([0, 1, 1], [0, 0, 1]))
+    assert tree_distance(a, b, kind) == expected
+    assert tree_distance([a], [b], kind).tolist() == [[expected]]
+    np.testing.assert_array_equal(
+        tree_distance([a, b], kind=kind), expected * np.array([[0, 1], [1, 0]])
+    )

@@ -304,3 +304,15 @@ def test_a_miss_as_large_as_is_allowed_or_as_chance_makes_it_is_none():
         found = Drift(900, score, (), observed, 100.0, z)
         assert bool(found.exceeded(max_miss=0.1)) == is_told
         assert found.exceeded() == []
+
+
+def test_points_that_everybody_gets_count():
+    card = replace(CARD, offset=[2], risk_table=None)
+    card = replace(card, risk_table=RiskTable.of(card, card.score(ROWS), LABELS))
+    found = drift(card, ROWS[:300], np.where(LABELS[:300] == 1, "yes", "no"))
+    assert found.expected == pytest.approx(card.predict_proba(ROWS[:300])[:, 1].sum())
+    least = int(card.score(ROWS).min())
+    assert found.score.bands[0].startswith(f"{least} ")
+    assert found.score.actual[0] == pytest.approx(
+        np.mean(card.score(ROWS[:300]) <= int(found.score.bands[0].split()[-1]))
+    )

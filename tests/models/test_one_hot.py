@@ -248,3 +248,8 @@ def test_the_side_whose_copies_are_fewer_nodes_is_the_one_that_is_asked_for(
     asked = {name for name in expanded.space.names if name.startswith("colour=")}
     sides = COLOURS[:n_left], COLOURS[n_left:]
     assert asked == {f"colour={text}" for text in sides[int(costs[1] < costs[0])]}
+
+
+def test_columns_of_categories_hold_0_and_1():
+    for column in one_hot_tree(ask("red", "green")).space:
+        assert (column.kind, column.low, column.high, column.missing) == ("binary", 0.0, 1.0, True)
