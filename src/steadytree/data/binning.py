@@ -93,6 +93,8 @@ def column_blocks(offsets: NDArray[np.int64], most: int = TOGETHER) -> list[tupl
     Column j has bins offsets[j]:offsets[j + 1]. What is done to one range after another needs no
     memory for all bins of many columns, and stays in the cache.
     """
+    if offsets[-1] - offsets[0] <= most:  # as usual, and a fit on few rows would notice the rest
+        return [(0, len(offsets) - 1)]
     ends = [0]
     while ends[-1] < len(offsets) - 1:
         reached = np.searchsorted(offsets, offsets[ends[-1]] + most, side="right") - 1

@@ -257,16 +257,16 @@ class SplitTable:
         merged = self.merged_bin[self.space.bin_offsets[feature] + indices]
         return merged <= self.table.bin[split]
 
-    def merge_bins(self, binned: NDArray[Any], in_place: bool = False) -> NDArray[Any]:
+    def merge_bins(self, binned: NDArray[Any], reuse: bool = False) -> NDArray[Any]:
         """Bins of the full grid as merged bins, in the smallest type that fits.
 
-        With `in_place` those of the same type are written over `binned`.
+        With `reuse` those of the same type are written over `binned`.
         """
         if self.merged_bin is None:
             return binned
         n_bins = int(self.table.bin_sizes.max(initial=0))
         kind = bin_index_type(n_bins, binned.shape[1])
-        merged = binned if in_place and binned.dtype == kind else np.empty(binned.shape, kind)
+        merged = binned if reuse and binned.dtype == kind else np.empty(binned.shape, kind)
         offsets, merged_bin = self.space.bin_offsets, self.merged_bin
 
         def merge(first: int, last: int) -> None:

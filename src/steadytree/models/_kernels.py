@@ -22,10 +22,10 @@ def next_node(X, row, node, walk):
     Unsigned numbers all through, and no branch that depends on a number: several rows are on their
     way at once. Categories are indices; one outside the subset's width is unknown, and missing.
     """
-    asked = walk.question[node]
-    x, left = np.float64(X[row, np.uint32(asked) & FEATURES]), np.uint32(asked >> LEFT_BITS)
-    missing_right = np.uint32(asked >> MISSING_BITS) & np.uint32(1)
-    if asked & BY_VALUE:
+    question = walk.question[node]
+    x, left = np.float64(X[row, np.uint32(question) & FEATURES]), np.uint32(question >> LEFT_BITS)
+    missing_right = np.uint32(question >> MISSING_BITS) & np.uint32(1)
+    if question & BY_VALUE:
         category = np.int64(x) if x == x else -1
         if category < 0 or category >= walk.subset.shape[1]:
             return left + missing_right

@@ -28,11 +28,11 @@ class Walk(NamedTuple):
         while len(inner := levels[-1][tree.left[levels[-1]] >= 0]):
             levels.append(np.stack([tree.left[inner], tree.right[inner]], axis=1).ravel())
         number = np.concatenate(levels)
-        place = np.empty(len(number), np.int64)
-        place[number] = np.arange(len(number))
+        position = np.empty(len(number), np.int64)
+        position[number] = np.arange(len(number))
         leaf = tree.left[number] < 0
         feature = np.where(leaf, 0, tree.feature[number])
-        left = np.where(leaf, place[number], place[tree.left[number]])
+        left = np.where(leaf, position[number], position[tree.left[number]])
         question = left.astype(np.uint64) << LEFT_BITS | feature.astype(np.uint64)
         question[~leaf & ~tree.missing_left[number]] |= np.uint64(1) << MISSING_BITS
         question[~leaf & categorical[feature]] |= BY_VALUE

@@ -292,7 +292,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         space = FeatureSpace(tuple(old if old.name in known else new for old, new in pairs))
         binned = space.binned(values)
         splits = SplitTable.of_rows(space, binned, labels, len(classes), weights, kept)
-        binned = splits.merge_bins(binned, in_place=True)
+        binned = splits.merge_bins(binned, reuse=True)
         lookahead = min(self.lookahead, self.max_depth)
         check_lookahead(splits.n_splits, binned.size, lookahead, weights)
         return PreparedFit(
