@@ -74,7 +74,7 @@ class BoxProof:
         if self.bound <= max(value, self.settled) + ROUNDING:
             return False
         pick = int(box_roots.widest_top(self.near))
-        column, _, span = self._place(pick)
+        column, _, span = self._column_at(pick)
         before, visit = float(self.near[pick]), int(self.visits[pick])
         room = max(ROOM * (before - value), 2.0 * ROUNDING) * 0.5**visit
         if self.seen[pick] == self.ages[column]:
@@ -90,7 +90,7 @@ class BoxProof:
             self.settled = before
         return True
 
-    def _place(self, pick: int) -> tuple[int, int, slice]:
+    def _column_at(self, pick: int) -> tuple[int, int, slice]:
         """Column and threshold index of a root, and the place of the column's roots among all."""
         column = int(np.searchsorted(self.ends, pick, side="right"))
         start = int(self.ends[column]) - int(self.table.n_thresholds[column])
@@ -125,7 +125,7 @@ class BoxProof:
         First they count by the shares of the column, then in some rounds less where they are kept.
         """
         near, sides, shares, weight = roots
-        column, index, span = self._place(pick)
+        column, index, span = self._column_at(pick)
         left = self.table.right_below[column] <= index
         right = self.table.left_from[column] > index
         at, both = (self.table, weight, column, index), left & right
