@@ -9,10 +9,8 @@ from scipy.stats import binomtest, norm
 
 from steadytree import StableTreeClassifier, by_group
 from steadytree._base.intervals import wilson_interval
-from steadytree.metrics.groups import Group, Groups
-
-
 from steadytree.metrics.accuracy import group_names
+from steadytree.metrics.groups import Group, Groups
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(0, 1, (300, 2)).round(2)
