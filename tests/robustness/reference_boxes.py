@@ -139,7 +139,9 @@ def stump_nodes(stump):
     return nodes
 
 
-def two_levels(table, weight, *given):
+def two_levels(
+    table, weight, near, sides, shares, levels, room, rounds, unit, budget, resume, tree
+):
     """Value of the best tree of two levels for each root; what else is given does not count."""
     table = table._replace(weight=weight)
     stumps = list(every_stump(table))
