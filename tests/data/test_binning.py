@@ -12,6 +12,7 @@ from steadytree.data.binning import (
     MAX_THRESHOLDS,
     between,
     bin_index_type,
+    column_blocks,
     encode_bins,
     equidistant_thresholds,
     even_bins,
@@ -362,3 +363,17 @@ def test_a_point_between_is_the_middle_or_a_float32_number_that_parts_as_well(sc
         fits = np.isfinite(single) and low <= single < high and seen[0] <= single < seen[1]
         assert point == (single if fits else middle)
         assert low <= point < high
+
+
+def test_blocks_of_columns_have_few_bins_or_one_column():
+    assert column_blocks(np.array([0, 10, 20, 30, 31]), 5) == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        offsets, most = 7 + np.cumsum([0, *rng.integers(1, 9, rng.integers(1, 12))]), 10
+        blocks = column_blocks(offsets, most)
+        assert [first for first, _ in blocks] == [0, *(last for _, last in blocks[:-1])]
+        assert blocks[-1][1] == len(offsets) - 1
+        for first, last in blocks:
+            assert last - first == 1 or offsets[last] - offsets[first] <= most
+            more = last + 1 < len(offsets) and offsets[last + 1] - offsets[first] <= most
+            assert not more

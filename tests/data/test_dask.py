@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import steadytree
+from steadytree.data.dask import Runner
 from steadytree.data.sources import Parted
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
@@ -245,3 +246,17 @@ def test_without_dask_it_says_what_to_install(monkeypatch):
         StableTreeClassifier().fit(X, y)
     with pytest.raises(ImportError, match=expected):
         PrivateTreeClassifier(1.0, SCHEMA).fit(X, y)
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 37, 64, 131])
+def test_each_partition_is_added_once_whatever_their_number(n, monkeypatch):
+    """Sums are made in chains, whose number is that of the machine's threads."""
+    for n_chains in (1, 7, 16):
+        runner = Runner()
+        monkeypatch.setattr(runner, "_n_chains", lambda n_chains=n_chains: n_chains)
+        total = runner.get(runner.add_up(_alone, [(10**9 + 2**k,) for k in range(n)]))
+        assert int(total[0]) == sum(10**9 + 2**k for k in range(n))
+
+
+def _alone(number):
+    return np.array([number], object)

@@ -5,6 +5,7 @@ import sys
 import textwrap
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -121,3 +122,19 @@ def test_what_a_killed_fit_left_is_removed_and_what_a_living_one_has_is_not(tmp_
     assert set(contents(cache)) == KEPT | own
     living.close()
     assert set(contents(cache)) == KEPT
+
+
+def test_ordered_categories_stay_so_in_a_map(tmp_path):
+    rng = np.random.default_rng(0)
+    code, folder, cache = rng.integers(0, 5, 600), tmp_path / "rows", tmp_path / "kept"
+    folder.mkdir()
+    X = pd.DataFrame({"grade": pd.Categorical.from_codes(code, list("vuxyz"), ordered=True)})
+    y = rng.random(600) < code / 4
+    X.assign(label=y.astype(int)).to_parquet(folder / "a.parquet")
+    model = StableTreeClassifier(max_depth=2, epsilon=0, random_state=0)
+    first, said = clone(model).fit_files(folder, "label", cache=cache), []
+    again = clone(model).fit_files(folder, "label", cache=cache, progress=said.append)
+    assert not any(text.startswith("binning") for text in said)
+    assert again.tree_.space[0].ordered
+    check_same_fit(again, first)
+    np.testing.assert_array_equal(again.predict(X), model.fit(X, y.astype(int)).predict(X))

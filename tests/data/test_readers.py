@@ -266,3 +266,21 @@ def test_a_known_text_is_found_with_its_spaces(tmp_path):
     assert read_by(table.select(["a"]), {"NO "}) == ["NO ", "NO", "yes", None]
     plain = read_text(tmp_path, "a,b\nNO,1\n,2\n")
     assert not plain.as_given
+
+
+def test_empty_cells_are_missing_whatever_a_model_knows(tmp_path):
+    """Else the answer for a row would depend on the other rows of the file."""
+    table = read_text(tmp_path, 'a,b\nNO ,1\n"",2\n')
+    assert table.as_given
+    assert table.text_for(0, {"", "NO "}).of_row[1] == -1
+
+
+def test_marks_among_numbers_are_found_by_a_model_that_knows_them(tmp_path):
+    """A column of codes is read as numbers, also in parts of the file that have no mark."""
+    rows = ["1"] * 2_500 + ["?", "", "NA", "2"]
+    table = read_text(tmp_path, "a,b\n" + "".join(f"{cell},1\n" for cell in rows))
+    assert table.columns[0].dtype == np.float64
+    assert list(table.as_given) == ["a"]
+    text = table.text_for(0, {"1", "?"})
+    found = [None if k < 0 else text.values[k] for k in text.of_row.tolist()]
+    assert found == ["1"] * 2_500 + ["?", None, None, "2"]

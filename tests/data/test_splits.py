@@ -1,12 +1,14 @@
 """SplitTable: candidate splits of observed and of declared columns."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from steadytree._base import parallel
 from steadytree.data._kernels.counts import split_goes_left
+from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import Schema
 from steadytree.data.splits import Bins, SplitTable, category_order
@@ -139,3 +141,36 @@ def test_columns_of_kept_bins_hold_old_and_new_values(values, kind):
     (column,) = Bins(old, {}, seed=0).over(new)
     assert (column.kind, column.low, column.high) == (kind, 0.0, 7.0)
     np.testing.assert_array_equal(column.thresholds, old[0].thresholds)
+
+
+@pytest.mark.parametrize(
+    ("categories", "ordered", "after", "stays"),
+    [
+        ("abc", True, "abc", True),
+        ("cba", True, "abc", True),
+        ("ab", False, "abc", True),
+        ("abcd", True, "abcd", True),
+        ("abcd", False, "abcd", False),
+        ("abdc", True, "abcd", False),
+    ],
+)
+def test_categories_of_kept_bins_stay_in_order_where_it_is_known(categories, ordered, after, stays):
+    old, new = (
+        FeatureSpace((Column("a", "categorical", categories=tuple(names), ordered=flag),))
+        for names, flag in (("abc", True), (categories, ordered))
+    )
+    (column,) = Bins(old, {}, seed=0).over(new)
+    assert (column.categories, column.ordered) == (tuple(after), stays)
+
+
+def test_ordered_categories_have_a_candidate_between_each_two():
+    column = Column("a", "categorical", categories=tuple("abcde"), ordered=True)
+    for missing, most in ((False, 4), (True, 9)):
+        space = FeatureSpace((replace(column, missing=missing),))
+        every = np.ones((space.bin_offsets[-1], 2))
+        splits = SplitTable.of(space, every)
+        assert splits.n_candidates == len(splits) == most
+        every[[1, 3]] = 0
+        fewer = SplitTable.of(space, every)
+        assert fewer.n_candidates == most
+        assert len(fewer) == most - (4 if missing else 2)

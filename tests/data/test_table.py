@@ -55,3 +55,11 @@ def test_columns_of_equal_values_are_not_taken_for_names():
 
 def test_a_mask_that_hides_nothing_is_taken():
     assert Table.read(np.ma.masked_array([[1.0], [2.0]])).columns[0].tolist() == [1.0, 2.0]
+
+
+def test_rows_of_tables_are_in_order_where_all_declare_the_same_one():
+    def graded(names):
+        return Table.read(pd.DataFrame({"a": pd.Categorical(["v"], list(names), ordered=True)}))
+
+    assert Table.stack([graded("uv"), graded("uv")]).ordered == {"a"}
+    assert Table.stack([graded("uv"), graded("vu")]).ordered == frozenset()

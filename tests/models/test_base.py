@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import steadytree as st
+from steadytree.data.table import Table
 from steadytree.models.base import LAYOUT_KEY, check_weights
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]] * 5, ["no", "no", "yes", "yes"] * 5
@@ -98,3 +99,10 @@ def test_fewer_leaves_than_classes_are_warned_of():
     with pytest.warns(UserWarning, match="y has 10 classes and max_leaf_nodes=8, so 2 or more"):
         st.SteadyTreeClassifier().fit(X, y)
     st.SteadyTreeClassifier(max_leaf_nodes=10).fit(X, y)
+    st.SteadyTreeClassifier().fit(Table.read(X), y)  # whoever read the rows says so
+
+
+def test_code_without_a_module_is_warned_too():
+    given = {"fit": st.SteadyTreeClassifier(max_leaf_nodes=2).fit}
+    with pytest.warns(UserWarning, match="never predicted"):
+        exec("fit([[k] for k in range(90)], [k // 30 for k in range(90)])", given)

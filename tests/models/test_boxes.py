@@ -178,3 +178,24 @@ def test_other_classes_and_precision_change_no_decision(seed):
     assert with_labels(numbers, np.array([1, 2])).classes.tolist() == ["1", "2", "x"]
     whole = replace(tree, classes=np.array([1, 2, 3]))
     assert with_labels(whole, np.array(["2", "1", "3", "9"])).classes.tolist() == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("abc", "abcd", "abcd"),
+        ("abcd", "abc", "abcd"),
+        ("abc", "cba", "cba"),
+        ("abc", "bd", None),
+    ],
+)
+def test_a_shared_column_is_in_order_where_one_of_both_says_how(one, other, both):
+    spaces = [
+        FeatureSpace((Column("g", "categorical", categories=tuple(names), ordered=True),))
+        for names in (one, other)
+    ]
+    (group,) = shared_space(spaces)
+    assert group.ordered == (both is not None)
+    assert set(group.categories) == {*one, *other}
+    if both:
+        assert group.categories == tuple(both)

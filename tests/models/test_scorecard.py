@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from steadytree._base.exceptions import TreeFileError
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.readers import read_data
 from steadytree.metrics.complexity import complexity
 from steadytree.models.condition import Condition
 from steadytree.models.documents import scorecard_from_dict, scorecard_to_dict
@@ -156,6 +157,14 @@ def test_reasons_name_the_bands_that_raise_the_total():
     ):
         with pytest.raises(ValueError, match="label must be 'yes' or left out"):
             function()
+
+
+def test_a_file_that_lacks_a_column_keeps_its_cells(tmp_path):
+    space = FeatureSpace.declare(bounds={"age": (18, 99)}, categories={"kind": ["a", "NO ", "?"]})
+    kinds = [Condition(1, "among", categories=(k,)) for k in (1, 2)]
+    card = Scorecard(space, ["no", "yes"], kinds, [2, 1], -1, 1.0, 0.0)
+    (tmp_path / "rows.csv").write_text("kind\nNO \nNO\n?\na\n")
+    assert card.score(read_data(tmp_path / "rows.csv")).tolist() == [1, -1, 0, -1]
 
 
 def test_a_frame_may_lack_what_no_condition_asks_about():

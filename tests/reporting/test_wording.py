@@ -216,3 +216,22 @@ def test_histogram_counts_the_known_values_of_a_node():
             assert 0 <= found["at"] <= 1
     root = build_nodes(tree, X, y)["nodes"][0]
     assert np.sum(root["histogram"]["counts"]) == 30
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        ([1, 1, 0, 0, 0], "grade ≤ fair"),
+        ([1, 1, 1, 1, 0], "grade ≤ high"),
+        ([0, 0, 0, 1, 1], "grade > good"),
+        ([0, 1, 1, 1, 1], "grade > low"),
+        ([1, 0, 0, 0, 0], "grade = low"),
+        ([0, 1, 1, 0, 0], "grade in {fair, good}"),
+        ([1, 1, 0, 1, 1], "grade ≠ good"),
+        ([1, 1, 1, 1, 1], "grade is present"),
+    ],
+)
+def test_ordered_categories_are_said_by_where_they_are_divided(flags, text):
+    names = ("low", "fair", "good", "high", "top")
+    column = Column("grade", "categorical", categories=names, ordered=True)
+    assert describe_split(chain(column, [flags]), 0).text == text

@@ -141,3 +141,15 @@ def test_how_round_a_number_is():
     numbers = [0.0, 300.0, 50.0, 20.0, 7.0, 2.5, 0.3, float(np.float32(0.1)), 1012.5]
     steps = [np.inf, 100.0, 50.0, 20.0, 1.0, 0.5, 0.1, 0.1, 0.5]
     assert [step_of(number) for number in numbers] == pytest.approx(steps)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_ordered_categories_without_rows_join_the_lower_ones(missing):
+    codes = np.array([1, 1, 3, 4, 4, -1 if missing else 4])
+    X = pd.DataFrame({"c": pd.Categorical.from_codes(codes, list("uvwxyz"), ordered=True)})
+    space = FeatureSpace.observe(X)
+    values = space.encode(X)
+    bins = GroupedBins.of(space, values, np.zeros((6, 1)), np.ones(6))
+    assert bins.groups[0].tolist() == [0, 0, 0, 1, 2, 2, 3 if missing else -1]
+    assert bins.n_bins.tolist() == [4 if missing else 3]
+    assert bins.binned(values)[:, 0].tolist() == [0, 0, 1, 2, 2, 3 if missing else 2]

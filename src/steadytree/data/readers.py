@@ -58,7 +58,8 @@ def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     is called ``(unnamed 1)``, by its place.
 
     Spaces around text are left out. A model that knows a text with its spaces, or a mark such as
-    ``?`` as a category, gets the cell as it stands (`Table.as_given`).
+    ``?`` as a category, gets the cell as it stands (`Table.as_given`). An empty cell is missing to
+    all models.
     """
     path, csv_file = _check_path(path)
     if csv_file:
@@ -214,7 +215,7 @@ def _read_header(path: Path, file: TextIO) -> tuple[str, list[str]]:
 def _read_columns(
     path: Path, file: TextIO, delimiter: str, n_columns: int, kept: Sequence[int]
 ) -> tuple[list[NDArray[Any]], dict[int, TextValues]]:
-    """The kept columns, and cells as they stand where text was changed.
+    """The kept columns, and cells as they stand where text or a mark of missing values was changed.
 
     The file is read again where a column turned to text late.
     """
@@ -227,22 +228,34 @@ def _read_columns(
         file.seek(0)
         for columns in _blocks(path, file, delimiter, n_columns):
             n_blocks += 1
+            blank = ("",) * len(columns[0])
             for index in kept:
                 numbers = None
                 if not text[index]:
                     numbers = _numbers(columns[index], decimal_comma=delimiter != ",")
                     text[index] = numbers is None
                 parts[index].append(_texts(columns[index]) if numbers is None else numbers)
-                if numbers is None:
-                    cells[index].append(columns[index])
-                    if index not in changed and any(map(_is_changed, set(columns[index]))):
-                        changed.add(index)
+                own = columns[index] if numbers is None else _marks(columns[index], numbers, blank)
+                cells[index].append(own)
+                if own is not blank and index not in changed and any(map(_is_changed, set(own))):
+                    changed.add(index)
         if not any(len({block.dtype for block in part}) > 1 for part in parts.values()):
             break
     if n_blocks == 0:
         raise ValueError(f"{str(path)!r} has column names but no rows.")
     given = {index: text_values(list(chain(*cells[index]))) for index in sorted(changed)}
     return [np.concatenate(part) for part in parts.values()], given
+
+
+def _marks(
+    cells: tuple[str, ...], numbers: NDArray[np.float64], blank: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Marks of missing values among numbers, which a model may know as categories; else blank."""
+    missing = np.isnan(numbers)
+    if not any(cells[row] for row in np.flatnonzero(missing).tolist()):
+        return blank
+    pairs = zip(cells, missing.tolist(), strict=True)
+    return tuple(cell if is_missing else "" for cell, is_missing in pairs)
 
 
 def _is_changed(cell: str) -> bool:

@@ -86,8 +86,9 @@ def _reused(kept: Column, new: Column) -> Column:
     missing = kept.missing or new.missing
     if kept.is_categorical:
         added = [name for name in new.categories if name not in kept.categories]
-        ordered = kept.ordered and not added
         known = (*kept.categories, *added)
+        # in their order, as far as one is known for all
+        ordered = kept.ordered and (not added or (new.ordered and known == new.categories))
         return replace(kept, categories=known, ordered=ordered, missing=missing)
     kind = kept.kind if kept.kind == new.kind else "numeric"
     low, high = min(kept.low, new.low), max(kept.high, new.high)

@@ -155,12 +155,13 @@ class Table:
     def text_for(self, j: int, known: Container[str]) -> TextValues:
         """Column j as text for a model that knows some texts; a text may stand in it twice.
 
-        A cell is what the file holds where the model knows that, else without spaces around it. A
-        bool is what the model calls it: 1 or True.
+        A cell is what the file holds where the model knows that, else without spaces around it; an
+        empty one is missing. A bool is what the model calls it: 1 or True.
         """
         text, given = self.text(j), self.as_given.get(self.names[j]) if self.names else None
         if given is not None:
-            own = np.array([value in known for value in given.values])[given.of_row]
+            is_known = [value != "" and value in known for value in given.values]
+            own = np.array([*is_known, False])[given.of_row]
             of_row = np.where(own, given.of_row + len(text.values), text.of_row)
             return TextValues((*text.values, *given.values), of_row)
         if self.types and self.types[j] == "binary":

@@ -176,9 +176,13 @@ def warn_of_few_leaves(X: Any, n_classes: int, max_leaf_nodes: int) -> None:
 def _levels_inside() -> int:
     """The stack level, for a warning of the caller, of the first line outside this package."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("steadytree."):
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _is_ours(module: str | None) -> bool:
+    return module is not None and module.startswith("steadytree.")
 
 
 def fit_sample(learner: Any, parts: Parts, sample_weight: Any, refused: Sequence[str]) -> RowSample:

@@ -219,3 +219,15 @@ def test_what_is_no_ensemble_of_trees_is_refused():
     several = RandomForestClassifier(2).fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="2 targets at once"):
         as_ensemble(several, Table.read(X))
+
+
+def test_moved_rows_keep_their_digits_beside_rows_of_single_precision():
+    """A threshold in double precision lies between two values of single precision."""
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2)).astype(np.float32)
+    model = HistGradientBoostingClassifier(max_iter=5).fit(X, X[:, 0] + X[:, 1] > 1)
+    table = Table.read(X)
+    found = as_ensemble(model, table)
+    moved = at_thresholds(found, X[:60].astype(np.float64), rng)
+    table = table.take(np.arange(len(moved)))
+    np.testing.assert_array_equal(found.predict(table, moved), model.predict(moved))

@@ -97,7 +97,7 @@ class Ensemble:
                     cells[changed] = values
                     given[name] = text_values(cells.tolist())
             else:
-                columns[at] = start[:, j].copy()
+                columns[at] = start[:, j].astype(np.float64)
                 given.pop(name, None)
             columns[at][changed] = values
         return Table(table.names, columns, {}, as_given=given)
