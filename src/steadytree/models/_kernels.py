@@ -38,26 +38,21 @@ def find_leaves(X, walk, depth, leaves):
     """Fill leaves (n,) with the leaf of each row of X (n, p) float, in a tree of some depth.
 
     `walk` is that of `models.walk`. Four rows go down together, so that none waits for the values
-    of another; the last ones go alone.
+    of another; the last row goes with itself where others are wanting.
     """
-    n_rows, root = X.shape[0], np.uint32(0)
-    n_together = n_rows - n_rows % 4
-    for row in range(0, n_together, 4):
+    last, root = X.shape[0] - 1, np.uint32(0)
+    for row in range(0, last + 1, 4):
+        second, third, fourth = min(row + 1, last), min(row + 2, last), min(row + 3, last)
         a, b, c, d = root, root, root, root
         for _ in range(depth):
-            to_a, to_b = next_node(X, row, a, walk), next_node(X, row + 1, b, walk)
-            to_c, to_d = next_node(X, row + 2, c, walk), next_node(X, row + 3, d, walk)
+            to_a, to_b = next_node(X, row, a, walk), next_node(X, second, b, walk)
+            to_c, to_d = next_node(X, third, c, walk), next_node(X, fourth, d, walk)
             moved = (a ^ to_a) | (b ^ to_b) | (c ^ to_c) | (d ^ to_d)
             a, b, c, d = to_a, to_b, to_c, to_d
             if moved == 0:
                 break
-        leaves[row], leaves[row + 1] = walk.number[a], walk.number[b]
-        leaves[row + 2], leaves[row + 3] = walk.number[c], walk.number[d]
-    for row in range(n_together, n_rows):
-        a = root
-        for _ in range(depth):
-            a = next_node(X, row, a, walk)
-        leaves[row] = walk.number[a]
+        leaves[row], leaves[second] = walk.number[a], walk.number[b]
+        leaves[third], leaves[fourth] = walk.number[c], walk.number[d]
 
 
 @kernel

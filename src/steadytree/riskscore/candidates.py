@@ -169,7 +169,11 @@ class DerivedFeatures:
             if missing.any():
                 listed.append(DerivedFeature(j, "missing", 0.0, (True, False)))
                 columns.append(missing.astype(np.float64))
-        matrix = np.stack(columns, axis=1) if columns else np.empty((len(data.values), 0))
+        whole = [one.feature for one in listed if one.sort == "number"]
+        if len(listed) == len(whole) and whole == list(range(len(data.space))):
+            matrix = data.values  # as they are, not copied
+        else:
+            matrix = np.stack(columns, axis=1) if columns else np.empty((len(data.values), 0))
         return cls(data.space, tuple(listed), matrix)
 
     def __len__(self) -> int:
@@ -243,7 +247,7 @@ class TrainingRows:
 class BinnedFeatures:
     """Shifted values as ranks, for one direction, with the thresholds between them."""
 
-    binned: NDArray[np.int64]
+    binned: NDArray[np.unsignedinteger]
     size: NDArray[np.int64]
     thresholds: list[NDArray[np.float64]]
 
@@ -254,7 +258,7 @@ class BinnedFeatures:
         """Ranks (q, n): missing first upwards and last downwards, so that no condition holds."""
         # threshold c lies between bins c - 1 and c; `short` takes a number with few digits
         n, q = shifted.shape
-        binned = np.empty((q, n), np.int64)
+        binned = np.empty((q, n), smallest_kind(n))  # there are at most as many bins as rows
         size, thresholds = np.empty(q, np.int64), []
         for j in range(q):
             x = shifted[:, j]
@@ -267,9 +271,13 @@ class BinnedFeatures:
             parts = [[-np.inf] if some else [], thresholds_between(known, short)]
             start = known[:1] if len(known) else np.zeros(1)
             thresholds.append(np.concatenate([start, *parts[:: 1 if direction == UP else -1]]))
-        most = int(size.max(initial=1))
-        kind = np.uint8 if most <= 256 else np.uint16 if most <= 65_536 else np.int64
-        return cls(binned.astype(kind), size, thresholds)
+        kind = smallest_kind(int(size.max(initial=1)))
+        return cls(binned.astype(kind, copy=False), size, thresholds)
+
+
+def smallest_kind(n_bins: int) -> type[np.unsignedinteger]:
+    """The type that numbers of so many bins need: they are the largest array of a fit."""
+    return np.uint8 if n_bins <= 256 else np.uint16 if n_bins <= 65_536 else np.uint32
 
 
 def ranks(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

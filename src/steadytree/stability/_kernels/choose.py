@@ -71,26 +71,31 @@ def score_thresholds(counts, totals, sum_both, splits, score, min_leaf, below, s
     feature's own. A bin without rows leaves both sides as they are, and most bins of a small node
     have none.
     """
-    n_classes, reached = counts.shape[1], 0
+    n_classes, reached, found = counts.shape[1], 0, INVALID
     for class_ in range(n_classes):
         below[class_] = 0.0
     for split in range(splits.shape[0]):
-        is_same = split > 0
-        for bin_ in range(reached, splits[split] + 1):
-            for class_ in range(n_classes):
+        end, is_same = splits[split] + 1, split > 0
+        for bin_ in range(reached, end):
+            # two classes, the usual number, need no loop here
+            if counts[bin_, 0] != 0 or counts[bin_, n_classes - 1] != 0:
+                is_same = False
+            for class_ in range(1, n_classes - 1):
                 is_same = is_same and counts[bin_, class_] == 0
-                below[class_] += counts[bin_, class_]
-        reached = splits[split] + 1
         if is_same:
-            scores[split] = scores[split - 1]
+            scores[split], reached = found, end
             continue
         n_left, n_right, sum_left, sum_right = 0.0, 0.0, 0.0, 0.0
         for class_ in range(n_classes):
+            for bin_ in range(reached, end):
+                below[class_] += counts[bin_, class_]
             left, right = below[class_], totals[class_] - below[class_]
             n_left, n_right = n_left + left, n_right + right
             sum_left = add_class(sum_left, left, score)
             sum_right = add_class(sum_right, right, score)
-        scores[split] = split_score(n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf)
+        reached = end
+        found = split_score(n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf)
+        scores[split] = found
 
 
 @kernel
@@ -206,12 +211,12 @@ def pick_and_note(scores, table, sharpness, node_bits, noted):
     """
     for split in range(noted[0].shape[0]):
         noted[0][split] = UNKNOWN
-    leader = 0
+    leader, best = -1, INVALID
     for split in range(scores.shape[0]):
-        leader = split if scores[split] > scores[leader] else leader
-    if scores.shape[0] == 0 or scores[leader] < 0.0:
+        if scores[split] > best:
+            leader, best = split, scores[split]
+    if leader < 0:
         return -1, -1
-    best = scores[leader]
     found = pick_among(scores, table, sharpness, node_bits, noted, leader, best, 0, -1, -np.inf)
     return found[0], found[1]
 
@@ -227,9 +232,10 @@ def pick_among(
     """
     threshold, slope = -1, sharpness / best if best > 0.0 else 0.0
     feature_before, feature_bits = -1, np.uint64(0)
+    least = best if sharpness <= 0.0 else 0.0  # scores below it cannot win
     for turn in range(-1, scores.shape[0]):  # the leader first, so that most others need no noise
         split = leader if turn < 0 else turn
-        if scores[split] < 0.0 or turn == leader or (sharpness <= 0.0 and scores[split] < best):
+        if scores[split] < least or turn == leader:
             continue
         if table.feature[split] != feature_before:
             feature_before = table.feature[split]
@@ -247,6 +253,8 @@ def pick_among(
         key = loss + gumbel(u) if sharpness > 0.0 else u
         if key > winning_key or (key == winning_key and split < winner):
             winner, threshold, winning_key = split, where, key
+            if slope > 0.0:  # a little lower, against rounding
+                least = max(best - 1e-12 * best + (key - LARGEST_GUMBEL - 1e-9) / slope, 0.0)
     return winner, threshold, winning_key
 
 
