@@ -79,8 +79,8 @@ class Table:
         if faults:
             raise TypeError(" ".join(faults))
         ordered = frozenset(name for name in declared if _is_ordered(frame[name]))
-        known = {"types": tuple(types), "as_given": given, "ordered": ordered}
-        return cls(names, columns, declared, **known)
+        own = names, columns, declared, None, tuple(types)
+        return cls(*own, as_given=given, ordered=ordered)
 
     @classmethod
     def _read_array(cls, X: Any) -> "Table":
@@ -167,7 +167,7 @@ class Table:
         if (self.types and self.types[j] == "binary") or self.flags(j) is not None:
             flags = FLAGS | {"1": 1.0, "0": 0.0}
             called = {flag: name for name, flag in flags.items() if name in known}
-            values = (v if v in known else called.get(flags.get(v), v) for v in text.values)
+            values = (v if v in known else called.get(flags.get(v, -1), v) for v in text.values)
             text = TextValues(tuple(values), text.of_row)
         if given is not None:
             own = np.array([value in known for value in given.values])[given.of_row]
