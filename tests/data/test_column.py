@@ -7,8 +7,9 @@ from joblib import parallel_config
 
 from steadytree._base import parallel
 from steadytree.data import column
-from steadytree.data.column import summarise_columns
+from steadytree.data.column import row_numbers, summarise_columns
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import Table
 from tests.data import reference
 
 
@@ -53,3 +54,36 @@ def test_threads_summarise_as_one_does(monkeypatch):
 def test_too_many_categories_are_refused_with_what_to_do(texts, advice):
     with pytest.raises(ValueError, match=f"more than the 1,000 a readable .* on: .*{advice}"):
         FeatureSpace.observe(pd.DataFrame({"a": texts}))
+
+
+SCATTERED = np.random.default_rng(0).permutation(5_000)[:60].astype(float)
+
+
+def table_of(name, column):
+    return Table((name,), [np.asarray(column)], {})
+
+
+@pytest.mark.parametrize(
+    "name", ["id", "Unnamed: 0", "ID", "patient_id", "patientID", "Case No", "row"]
+)
+def test_columns_called_so_number_rows_if_no_number_stands_twice(name):
+    assert row_numbers(table_of(name, SCATTERED)) == [name]
+    assert row_numbers(table_of(name, np.r_[SCATTERED[:-1], SCATTERED[0]])) == []
+    assert row_numbers(table_of(name, SCATTERED + 0.5)) == []
+
+
+@pytest.mark.parametrize("name", ["paid", "income", "piano", "tomorrow"])
+def test_other_columns_number_rows_only_if_they_count_on(name):
+    assert row_numbers(table_of(name, SCATTERED)) == []
+    counted = np.random.default_rng(1).permutation(60) + 7.0
+    assert row_numbers(table_of(name, counted)) == [name]
+    assert row_numbers(table_of(name, counted[:20])) == []  # few rows may well be all different
+
+
+@pytest.mark.parametrize("least", [-1e308, -1.7e308])
+def test_columns_that_reach_further_than_numbers_go_are_refused(least):
+    rows = pd.DataFrame({"far": [least, 1e308], "near": [0.0, 1.0]})
+    with pytest.raises(ValueError, match=r"column 'far' reaches .* divide its values") as caught:
+        FeatureSpace.observe(rows)
+    assert "\n" not in str(caught.value)
+    assert FeatureSpace.observe(rows / 4)[0].high == 2.5e307

@@ -106,3 +106,16 @@ def test_code_without_a_module_is_warned_too():
     given = {"fit": st.SteadyTreeClassifier(max_leaf_nodes=2).fit}
     with pytest.warns(UserWarning, match="never predicted"):
         exec("fit([[k] for k in range(90)], [k // 30 for k in range(90)])", given)
+
+
+@pytest.mark.parametrize("learner", [st.StableTreeClassifier(), st.ParetoTreeClassifier()])
+def test_columns_that_number_the_rows_are_warned_of_by_name(learner):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"case_id": random.permutation(200), "day": np.arange(200)})
+    X["age"], y = random.integers(18, 90, 200), random.random(200) < 0.4
+    learner = clone(learner).set_params(random_state=0)
+    text = "^column 'case_id' numbers the rows and cannot predict new rows: leave it out.$"
+    with pytest.warns(UserWarning, match=text) as found:
+        learner.fit(X, y)
+    assert len(found) == 1
+    learner.fit(X.drop(columns="case_id"), y)  # days may follow each other

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, QuantileTransformer, StandardScaler
@@ -12,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree._base.exceptions import NotATreeError
+from steadytree.data.readers import read_data
 from steadytree.models.preprocessing import ENCODED, FLAG, RAW, SCALED, Trace, follow
 
 X = pd.DataFrame(
@@ -60,8 +62,30 @@ def test_a_column_that_is_number_and_category_is_refused():
         st.as_tree(model)
 
 
-def test_truth_values_as_categories_are_refused():
-    flags = pd.DataFrame({"f": [True, False, True, False]})
-    model = make_pipeline(OrdinalEncoder(), DecisionTreeClassifier()).fit(flags, y)
-    with pytest.raises(NotATreeError, match="neither text nor numbers"):
-        st.as_tree(model)
+@pytest.mark.parametrize("encoder", [OneHotEncoder(), OrdinalEncoder()])
+@pytest.mark.parametrize("gap", [[], [np.nan], [None]])
+def test_truth_values_as_categories_are_followed_with_missing_ones_too(encoder, gap, tmp_path):
+    """As pandas reads them: objects where some are missing."""
+    rng = np.random.default_rng(0)
+    given = rng.choice(np.array([True, False, *gap], object if gap else bool), 200)
+    rows = pd.DataFrame({"f": given, "a": rng.normal(size=200)})
+    found = np.logical_xor(rows["f"].eq(True), rows["a"] > 0).astype(int)
+    steps = ColumnTransformer([("f", encoder, ["f"])], remainder="passthrough")
+    model = make_pipeline(steps, DecisionTreeClassifier(random_state=0)).fit(rows, found)
+    tree = st.as_tree(model)
+    np.testing.assert_array_equal(tree.predict_proba(rows), model.predict_proba(rows))
+    rows.to_csv(tmp_path / "rows.csv", index=False)  # True and False as text
+    table = read_data(tmp_path / "rows.csv")
+    np.testing.assert_array_equal(tree.predict(table), model.predict(rows))
+
+
+def test_a_forest_behind_truth_values_with_missing_ones_is_certified():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"f": rng.choice(np.array([True, False, np.nan], object), 60)})
+    rows["a"] = rng.normal(size=60)
+    found = np.logical_xor(rows["f"].eq(True), rows["a"] > 0).astype(int)
+    steps = ColumnTransformer([("f", OneHotEncoder(), ["f"])], remainder="passthrough")
+    forest = RandomForestClassifier(3, random_state=0)
+    model = make_pipeline(steps, forest).fit(rows, found)
+    proven = st.certify(model, rows, found, st.Perturbation(radius={"a": 0.0}))
+    assert proven.accuracy == model.score(rows, found)

@@ -1,31 +1,14 @@
-"""Columns that name or number rows."""
+"""Columns that name rows, and numbers with some text."""
 
 import numpy as np
 import pytest
 
 from steadytree.data.table import Table
-from steadytree.reporting.checks import check_texts, drop_options, mixed_numbers, row_numbers
-
-SCATTERED = np.random.default_rng(0).permutation(5_000)[:60].astype(float)
+from steadytree.reporting.checks import check_texts, drop_options, mixed_numbers
 
 
 def table_of(name, column):
     return Table((name,), [np.asarray(column)], {})
-
-
-@pytest.mark.parametrize("name", ["id", "ID", "patient_id", "patientID", "Case No", "row"])
-def test_columns_called_so_number_rows_if_no_number_stands_twice(name):
-    assert row_numbers(table_of(name, SCATTERED)) == [name]
-    assert row_numbers(table_of(name, np.r_[SCATTERED[:-1], SCATTERED[0]])) == []
-    assert row_numbers(table_of(name, SCATTERED + 0.5)) == []
-
-
-@pytest.mark.parametrize("name", ["paid", "income", "piano", "tomorrow"])
-def test_other_columns_number_rows_only_if_they_count_on(name):
-    assert row_numbers(table_of(name, SCATTERED)) == []
-    counted = np.random.default_rng(1).permutation(60) + 7.0
-    assert row_numbers(table_of(name, counted)) == [name]
-    assert row_numbers(table_of(name, counted[:20])) == []  # few rows may well be all different
 
 
 @pytest.mark.parametrize(("n_texts", "n_rows", "is_refused"), [(31, 60, True), (30, 60, False)])

@@ -282,3 +282,11 @@ def test_html_in_names_is_escaped():
     assert "&lt;i&gt;no" in page
     assert "<b>x" not in page
     assert "<i>no" not in page
+
+
+def test_a_value_of_yes_or_no_is_told_as_its_band_is():
+    space = FeatureSpace.declare(bounds={"smoker": (0, 1)}, kinds={"smoker": "binary"})
+    pairs = number_conditions(0, [0.5], [0, 2], 1)
+    card = st.Scorecard(space, ["no", "yes"], *map(list, zip(*pairs, strict=True)), 0, 1.0, -4.0)
+    assert str(st.explain(card, {"smoker": 0})).splitlines()[1] == "  smoker: no, 0 (it is no)"
+    assert str(st.explain(card, {"smoker": 1})).splitlines()[1] == "  smoker: yes, +2 (it is yes)"

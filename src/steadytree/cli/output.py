@@ -78,8 +78,9 @@ def show_page(
 
 def warn_of_columns(table: Any) -> None:
     """Warn on standard error of columns that number the rows, or are numbers with some text."""
+    from steadytree.data.column import row_numbers
     from steadytree.data.table import quote
-    from steadytree.reporting.checks import drop_options, mixed_numbers, row_numbers
+    from steadytree.reporting.checks import drop_options, mixed_numbers
 
     for name, text in mixed_numbers(table).items():
         typer.echo(

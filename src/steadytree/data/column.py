@@ -21,6 +21,11 @@ MAX_CATEGORIES = 1_000
 MANY_NUMBERS = 20  # fewer different values may well be categories
 # perhaps with a time behind it
 DATE = re.compile(r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})($|[T ])")
+FEW_TEXTS = 20  # which few rows may well all have
+# names of columns that number rows; the first is what pandas calls an index that was saved
+NUMBERED = re.compile(
+    r"^Unnamed: 0$|(?:^|[^A-Za-z])(?i:id|nr|no|number|index|key|row)$|[a-z](?:ID|Id|Nr|No)$"
+)
 BLOCK = 1 << 16  # values looked at together
 NO_THRESHOLDS: NDArray[np.float64] = np.empty(0)
 NO_THRESHOLDS.flags.writeable = False
@@ -69,6 +74,11 @@ class Column(ByKey):
             raise ValueError(
                 f"column {self.name!r}: bounds must be finite and in order, "
                 f"got [{self.low}, {self.high}]."
+            )
+        if self.high / 2 - self.low / 2 > np.finfo(np.float64).max / 2:
+            raise ValueError(
+                f"column {self.name!r} reaches from {self.low:.6g} to {self.high:.6g}, further "
+                "than numbers go (1.8e308): divide its values, or drop it."
             )
         if self.thresholds is not NO_THRESHOLDS:
             object.__setattr__(self, "thresholds", _check_thresholds(self.name, self.thresholds))
@@ -346,3 +356,17 @@ def _nothing_text(names: list[str]) -> list[str]:
         return [f"column {names[0]!r} holds no value at all, only missing ones: drop it."]
     text = f"columns {quote(names)} hold no value at all, only missing ones: drop them."
     return [text] if names else []
+
+
+def row_numbers(table: Table) -> list[str]:
+    """Names of columns that number the rows: distinct integers, in sequence or named like it."""
+    found = []
+    for name, column in zip(table.names or (), table.columns, strict=True):
+        n = len(column)
+        if column.dtype == object or n <= FEW_TEXTS or not np.isfinite(column).all():
+            continue
+        with np.errstate(over="ignore"):
+            in_sequence = float(np.ptp(column)) == n - 1
+        if (in_sequence or NUMBERED.search(name)) and (np.floor(column) == column).all():
+            found += [name] if len(np.unique(column)) == n else []
+    return found

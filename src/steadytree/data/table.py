@@ -59,7 +59,7 @@ class Table:
         names = tuple(str(name) for name in frame.columns)
         check_unique(names)
         declared: dict[str, tuple[str, ...]] = {}
-        columns, types, faults = [], [], _type_faults(names, frame)
+        columns, types, given, faults = [], [], {}, _type_faults(names, frame)
         for name, column in zip(names, frame.iter_columns(), strict=True):
             if not _is_readable(column.dtype):
                 continue
@@ -70,12 +70,17 @@ class Table:
                 columns.append(_read_column(name, column))
             except TypeError as error:
                 faults.append(str(error))
+            if column.dtype == nw.Object and columns and columns[-1].dtype != object:
+                cells = ["nan" if _is_missing(value) else str(value) for value in column.to_list()]
+                if {*cells} - {"nan"} and {*cells} <= {"nan", *FLAGS}:  # bools, some missing
+                    given[name] = text_values(cells)
             integral = "integer" if column.dtype.is_integer() else None
             types.append("binary" if column.dtype == nw.Boolean else integral)
         if faults:
             raise TypeError(" ".join(faults))
         ordered = frozenset(name for name in declared if _is_ordered(frame[name]))
-        return cls(names, columns, declared, types=tuple(types), ordered=ordered)
+        own = names, columns, declared, None, tuple(types)
+        return cls(*own, as_given=given, ordered=ordered)
 
     @classmethod
     def _read_array(cls, X: Any) -> "Table":
@@ -159,15 +164,16 @@ class Table:
         empty one is missing. A bool is what the model calls it: 1 or True.
         """
         text, given = self.text(j), self.as_given.get(self.names[j]) if self.names else None
+        if (self.types and self.types[j] == "binary") or self.flags(j) is not None:
+            flags = FLAGS | {"1": 1.0, "0": 0.0}
+            called = {flag: name for name, flag in flags.items() if name in known}
+            values = (v if v in known else called.get(flags.get(v, -1), v) for v in text.values)
+            text = TextValues(tuple(values), text.of_row)
         if given is not None:
             is_known = [value != "" and value in known for value in given.values]
             own = np.array([*is_known, False])[given.of_row]
             of_row = np.where(own, given.of_row + len(text.values), text.of_row)
             return TextValues((*text.values, *given.values), of_row)
-        if self.types and self.types[j] == "binary":
-            called = {value_text(flag): name for name, flag in FLAGS.items() if name in known}
-            values = (v if v in known else called.get(v, v) for v in text.values)
-            return TextValues(tuple(values), text.of_row)
         return text
 
     def flags(self, j: int) -> NDArray[np.float64] | None:

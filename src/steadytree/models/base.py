@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree._base.notebook import html_of
 from steadytree._base.parallel import allow_threads
-from steadytree.data.column import stray_texts
+from steadytree.data.column import NUMBERED, row_numbers, stray_texts
 from steadytree.data.dask import map_rows
 from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
@@ -138,14 +138,23 @@ def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Datase
     table = Table.read(X)
     table.check_not_empty()
     if not is_read(X):  # else whoever read it has said so
-        warn_of_strays(table)
+        warn_of_columns(table)
     weights = check_weights(sample_weight, table.n_rows)
     data = Dataset(table, check_labels(y, table.n_rows), weights)
     return data if weights is None or weights.all() else data.take(weights > 0)
 
 
-def warn_of_strays(table: Table) -> None:
-    """Warn of columns of numbers that a few texts turn into categories."""
+def warn_of_columns(table: Table) -> None:
+    """Warn of columns of numbers that a few texts turn into categories, and of row numbers.
+
+    A column numbers the rows for sure where it has such a name, or is the index that pandas reads.
+    """
+    named = [name for name in table.names or () if NUMBERED.search(name)]
+    for name in row_numbers(table.select(named)) if named else ():
+        warnings.warn(
+            f"column {name!r} numbers the rows and cannot predict new rows: leave it out.",
+            stacklevel=_levels_inside(),
+        )
     names = table.names or [f"x{j}" for j in range(table.n_columns)]
     for j, (name, column) in enumerate(zip(names, table.columns, strict=True)):
         if column.dtype != object or name in table.declared:

@@ -85,7 +85,7 @@ class BlackBox:
 def _as_pandas(table: Table, j: int) -> NDArray[Any]:
     """A column as pandas reads it: text of a csv file with its spaces, bools, nan for missing."""
     column, given = table.columns[j], table.as_given.get(table.names[j]) if table.names else None
-    if column.dtype != object:
+    if given is None and column.dtype != object:
         return column
     if given is None:
         return np.array([np.nan if value is None else value for value in column], dtype=object)

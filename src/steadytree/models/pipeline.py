@@ -38,7 +38,9 @@ class Probe(NamedTuple):
             column: NDArray[Any] = np.full(len(values), usual, dtype=object)
             own = np.flatnonzero(raw == j)
             column[own] = [values[k] for k in own.tolist()]
-            columns.append(column if isinstance(usual, str) else column.astype(np.float64))
+            # an encoder that learned truth values beside missing ones takes objects alone
+            as_given = isinstance(usual, str | bool)
+            columns.append(column if as_given else column.astype(np.float64))
         rows = as_rows(self.before.names, columns)
         for step in self.before.steps:
             rows = rows if step in (None, "passthrough") else step.transform(rows)
@@ -257,7 +259,7 @@ def _columns(
     columns = []
     for j, name in zip(used, listed, strict=True):
         if j in categories:
-            texts = tuple(value_text(value) for value in categories[j])
+            texts = tuple(_category_text(value) for value in categories[j])
             flag = missing.get(j, True)
             columns.append(Column(name, "categorical", categories=texts, missing=flag))
             continue
@@ -270,6 +272,11 @@ def _columns(
         flag = missing.get(j, True)
         columns.append(Column(name, "numeric", float(low), float(high), missing=flag))
     return FeatureSpace(tuple(columns))
+
+
+def _category_text(value: Any) -> str:
+    """A category as a table has it, which reads truth values as 0 and 1."""
+    return value_text(float(value) if isinstance(value, bool) else value)
 
 
 def widen(column: Column, name: str, thresholds: NDArray[np.float64]) -> Column:

@@ -149,8 +149,6 @@ def _follow_encoder(
         values = [value for value in learned.tolist() if not is_missing(value)]
         if not values or len({isinstance(value, str) for value in values}) > 1:
             raise _unfollowed(name, step, "has categories that are neither text nor numbers alone")
-        if any(isinstance(value, bool) for value in values):
-            raise _unfollowed(name, step, "has categories that are neither text nor numbers alone")
         found.nones.update({trace.raw} if None in learned.tolist() else ())
         known = found.categories.setdefault(trace.raw, [])
         known += [value for value in values if value not in known]

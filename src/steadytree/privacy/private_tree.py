@@ -47,7 +47,8 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     epsilon : float, default=1.0
         The whole budget of this fit, 1e-6 to 1e6.
     schema : Schema, or path of a schema file
-        Columns, bounds, categories and classes, declared without looking at the data.
+        Columns, bounds, categories and classes, declared without looking at the data. Categories
+        have no order: declare an ordered column as whole numbers, and give its codes.
     method : {"gibbs", "greedy", "topdown"}, default="gibbs"
         "gibbs" samples whole trees of two or three levels in one step each, and is the most
         accurate; "greedy" selects one split a node, level by level, and is the fastest;

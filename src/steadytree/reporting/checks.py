@@ -1,7 +1,6 @@
 """Checks of a data file: columns and targets that no tree can be fitted to, one line each."""
 
 import difflib
-import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -9,16 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.column import MAX_CATEGORIES, are_dates, stray_texts
+from steadytree.data.column import FEW_TEXTS, MAX_CATEGORIES, are_dates, stray_texts
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
 from steadytree.metrics.accuracy import MOST_GROUPS, group_names
 
 MOST_NUMBERS = 50  # different whole numbers a target may hold
 MOST_CLASSES = 200
-FEW_TEXTS = 20  # which few rows may well all have
 IDENTIFIERS = "different texts for more than every second row, as identifiers and free text have"
-NUMBERED = re.compile(r"(?:^|[^A-Za-z])(?i:id|nr|no|number|index|key|row)$|[a-z](?:ID|Id|Nr|No)$")
 
 
 def check_names(known: Sequence[str], names: Sequence[str], role: str) -> None:
@@ -73,19 +70,6 @@ def check_categories(space: FeatureSpace, n_rows: int) -> None:
     """The same check for columns that were read block by block."""
     found = [column.name for column in space if _is_identifier(len(column.categories), n_rows)]
     _refuse(found, IDENTIFIERS)
-
-
-def row_numbers(table: Table) -> list[str]:
-    """Names of columns that number the rows: distinct integers, in sequence or named like it."""
-    found = []
-    for name, column in zip(table.names or (), table.columns, strict=True):
-        n = len(column)
-        if column.dtype == object or n <= FEW_TEXTS or not np.isfinite(column).all():
-            continue
-        in_sequence = float(np.ptp(column)) == n - 1
-        if (in_sequence or NUMBERED.search(name)) and (np.floor(column) == column).all():
-            found += [name] if len(np.unique(column)) == n else []
-    return found
 
 
 def mixed_numbers(table: Table) -> dict[str, str]:

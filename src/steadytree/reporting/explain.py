@@ -340,7 +340,10 @@ def _bands(card: Scorecard, x: NDArray[np.float64]) -> list[Stage]:
         band = int(variable.band_of(x[j : j + 1])[0])
         at = float(known[np.argmin(np.abs(known - x[j]))]) if len(known) else np.nan
         text, points = band_texts(variable)[band], int(variable.bands[band].points[own])
-        found.append(_stage(text, True, card.space, j, x[j], at, points))
+        stage = _stage(text, True, card.space, j, x[j], at, points)
+        answer = variable.texts()[band]
+        # a band of yes or no is the value itself, which stands in the row as 1 or 0
+        found.append(replace(stage, value=answer) if answer in ("yes", "no") else stage)
     return found
 
 

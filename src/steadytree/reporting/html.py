@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import re
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -117,9 +118,11 @@ def render_study(
     return _render("study", data=data, blocks=blocks, pictures=pictures, kept=kept)
 
 
-def render_picture(svg: str, title: str, narrow: str = "") -> str:
+def render_picture(
+    svg: str, title: str, narrow: str = "", below: Sequence[tuple[str, str]] = ()
+) -> str:
     """A picture as one page, `narrow` where the screen is; printed, it fills the sheet."""
-    return _render("picture", svg=Markup(svg), title=title, narrow=Markup(narrow))
+    return _render("picture", svg=Markup(svg), title=title, narrow=Markup(narrow), below=below)
 
 
 def render_explanation(data: dict[str, Any]) -> str:

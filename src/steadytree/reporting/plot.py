@@ -43,7 +43,7 @@ from steadytree.reporting.svg.canvas import Axis, frame_picture, stack
 from steadytree.reporting.svg.charts import Series, curve, heat, strips
 from steadytree.reporting.svg.diff import plot_diff
 from steadytree.reporting.svg.figures import GREY
-from steadytree.reporting.svg.scorecard import plot_scorecard
+from steadytree.reporting.svg.scorecard import long_groups, plot_scorecard
 from steadytree.reporting.svg.tree import plot_tree
 from steadytree.reporting.text import comparison_text, indented_rules, scorecard_text
 from steadytree.reporting.wording import build_nodes
@@ -75,17 +75,20 @@ class Picture:
         Title of the HTML page.
     narrow : str
         The same for a narrow screen; empty where one form does for all.
+    below : tuple of (str, str), optional
+        What the page lists below the drawing: groups whose names a sheet cannot hold.
     """
 
     svg: str
     text: str = ""
     title: str = "steadytree"
     narrow: str = ""
+    below: tuple[tuple[str, str], ...] = ()
 
     @property
     def html(self) -> str:
         """A page with the picture; printed, it fills the sheet."""
-        return render_picture(self.svg, self.title, self.narrow)
+        return render_picture(self.svg, self.title, self.narrow, self.below)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write a file, whole or not at all: ``.svg``, ``.html``, or ``.txt`` for the text form."""
@@ -157,8 +160,10 @@ def plot(
     if "xmlns=" not in svg[: svg.index(">")]:  # a file needs it, a part of a page does not
         svg = svg.replace("<svg ", f'<svg xmlns="{NAMESPACE}" ', 1)
     scorecard = as_scorecard(thing)
-    narrow = "" if scorecard is None else str(plot_scorecard(scorecard, title, narrow=True))
-    return Picture(svg, text, one_line(title) or name, narrow)
+    if scorecard is None:
+        return Picture(svg, text, one_line(title) or name)
+    narrow = str(plot_scorecard(scorecard, title, narrow=True))
+    return Picture(svg, text, one_line(title) or name, narrow, long_groups(scorecard))
 
 
 def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[Markup, str, str]:

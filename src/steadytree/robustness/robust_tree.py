@@ -187,7 +187,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Numbers, whole numbers, 0/1 and categories.
+            Numbers, whole numbers, 0/1 and categories. An order of categories is not used: give
+            their codes (``X[c].cat.codes``) where lower ones are to be split from higher ones.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional

@@ -16,7 +16,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import check_labels
 from steadytree.data.table import Table, is_read
 from steadytree.distance.path import distances_between
-from steadytree.models.base import TreeClassifierMixin, check_weights, warn_of_strays
+from steadytree.models.base import TreeClassifierMixin, check_weights, warn_of_columns
 from steadytree.models.tree import Tree
 from steadytree.stability.bootstrap import (
     LOG_LOSS,
@@ -254,7 +254,7 @@ class ParetoTreeClassifier(FrontierMixin, TreeClassifierMixin, ClassifierMixin, 
         table = Table.read(X)
         if not is_read(X):
             X, y = validate_data(self, X, y, skip_check_array=True)
-            warn_of_strays(table)
+            warn_of_columns(table)
         table.check_not_empty()
         y, weights = check_labels(y, table.n_rows), check_weights(sample_weight, table.n_rows)
         space = FeatureSpace.observe(table).bare()

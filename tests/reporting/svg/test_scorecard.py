@@ -180,6 +180,10 @@ def test_names_that_are_left_out_are_counted():
     assert all(name in svg for name in names[50:])  # in the tooltip
     assert "…" not in shown
     assert names[-1] in shown
+    below = plot(card).html.partition('<section class="below">')[2]
+    assert f"<p><b>ward, +3</b>: {', '.join(names[50:87])}</p>" in below
+    assert below.count("<p>") == 1
+    assert "below" not in plot(CARD).html.partition("<body>")[2]
 
 
 @pytest.mark.parametrize("narrow", [False, True])

@@ -48,7 +48,7 @@ def plot_scorecard(scorecard: Scorecard, title: str = "", narrow: bool = False) 
     Variables stand in two columns, which fill an A4 page; in one where `narrow`, for a phone.
     """
     sheet = Sheet.of(scorecard, title)
-    single = COLUMN if sheet.is_binary else NAME + len(sheet.labels) * _points_width(sheet)
+    single = _single(sheet)
     n_columns = 1 if narrow or not sheet.is_binary or len(sheet.blocks) < 2 else 2
     width = n_columns * single + (n_columns - 1) * GUTTER
     blocks = [_start(sheet, single)] if any(sheet.start) or not sheet.is_binary else []
@@ -66,6 +66,27 @@ def plot_scorecard(scorecard: Scorecard, title: str = "", narrow: bool = False) 
     size = round(whole.width + 2 * MARGIN), round(whole.height + 2 * MARGIN)
     label = f"Risk score with {len(sheet.blocks)} variables"
     return SHEET.format(*size, label, Markup(STYLE), size[0] - 2, size[1] - 2, MARGIN, whole.body)
+
+
+def long_groups(scorecard: Scorecard) -> tuple[tuple[str, str], ...]:
+    """Groups of categories whose names the sheet cannot hold: the variable with points, and all."""
+    sheet, found = Sheet.of(scorecard), []
+    room = _room(sheet, _single(sheet))
+    for block in sheet.blocks:
+        for (text, points), own in zip(block.bands, block.names, strict=True):
+            if _band_lines(text, own, room) != wrap_text(text, room, TEXT, len(text)):
+                found.append((f"{block.name}, {' / '.join(map(_signed, points))}", text))
+    return tuple(found)
+
+
+def _single(sheet: Sheet) -> float:
+    """Width of one column of variables."""
+    return COLUMN if sheet.is_binary else NAME + len(sheet.labels) * _points_width(sheet)
+
+
+def _room(sheet: Sheet, width: float) -> float:
+    """Room for the text of a band beside its points."""
+    return _ends(sheet, width)[0] - 26 - (_points_width(sheet) if not sheet.is_binary else POINTS)
 
 
 def _points_width(sheet: Sheet) -> float:
@@ -124,7 +145,7 @@ def _start(sheet: Sheet, width: float) -> Part:
 def _block(block: Block, sheet: Sheet, width: float) -> Part:
     """A variable: its name with a box to fill in, and below it the bands with their points."""
     ends = _ends(sheet, width)
-    room = ends[0] - 26 - (_points_width(sheet) if not sheet.is_binary else POINTS)
+    room = _room(sheet, width)
     unit = f" ({block.unit})" if block.unit else ""
     space = (ends[0] if sheet.is_binary else width) - 16
     titles = wrap_text(block.name + unit, space / BOLD, TEXT, 2)
