@@ -278,7 +278,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         if self.solver == "mio":
             from steadytree.robustness.search.mio import solve_mio
 
-            outcome = solve_mio(problem, depth, (self.time_limit, self.max_nodes), start)
+            limits = self.time_limit, self.max_nodes
+            outcome = solve_mio(problem, depth, limits, start, self.clock)
         else:
             with limit.paused():
                 load_loops(depth)

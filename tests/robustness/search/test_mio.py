@@ -8,6 +8,7 @@ import pytest
 
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.robust_tree import RobustTreeClassifier
+from steadytree.robustness.search import mio
 
 pytestmark = pytest.mark.interop
 pytest.importorskip("pyscipopt")
@@ -52,6 +53,22 @@ def test_search_equals_the_mixed_integer_model(seed):
     assert searched.proven_
     assert solved.proven_
     assert searched.objective_ == pytest.approx(solved.objective_)
+
+
+@pytest.mark.parametrize(("clock", "kind"), [("cpu", 1), ("wall", 2)])
+def test_seconds_of_scip_are_of_the_clock_asked_for(clock, kind, monkeypatch):
+    kinds, build = [], mio._build
+
+    def note(model, scip):
+        build(model, scip)
+        kinds.append(model.scip.getParam("timing/clocktype"))
+
+    monkeypatch.setattr(mio, "_build", note)
+    frame, y, noise = small_case(1)
+    hurried = {"solver": "mio", "time_limit": 1e-300, "clock": clock}
+    model = RobustTreeClassifier(2, noise, **hurried).fit(frame, y)
+    assert model.status_ == "time limit"
+    assert kinds == [kind]
 
 
 @pytest.mark.parametrize(

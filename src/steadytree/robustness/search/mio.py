@@ -20,6 +20,7 @@ from steadytree.robustness.search.problem import Encoding, Outcome, Problem
 
 Nodes = dict[int, int]  # by number, the root being 1, children of n 2 n and 2 n + 1: as encoded
 ENOUGH = 1e-6
+CLOCKS = {"cpu": 1, "wall": 2}  # as SCIP counts kinds of time
 # SCIP's status by that of the search
 REASONS = {
     "optimal": "proven",
@@ -52,14 +53,19 @@ class Model:
     kept: Any = None
     best: Nodes = field(default_factory=dict)
     best_value: float = -math.inf
+    clock: str = "wall"  # or "cpu": what the seconds are of
 
 
 def solve_mio(
-    problem: Problem, depth: int, limits: tuple[float, int | None], start: Encoding | None = None
+    problem: Problem,
+    depth: int,
+    limits: tuple[float, int | None],
+    start: Encoding | None = None,
+    clock: str = "wall",
 ) -> Outcome:
     """Solve the model within limits of seconds and nodes."""
     scip = require("pyscipopt", extra="mio", purpose="solving the mixed-integer model")
-    model = Model(problem, depth, limits, scip.Model())
+    model = Model(problem, depth, limits, scip.Model(), clock=clock)
     _build(model, scip)
     weights = np.bincount(problem.table.label, problem.table.weight)
     _offer(model, {1: -1 - int(weights.argmax())})
@@ -98,6 +104,7 @@ def _build(model: Model, scip: Any) -> None:
     solver.setParam("misc/allowstrongdualreds", False)
     solver.setParam("misc/allowweakdualreds", False)
     seconds, nodes = model.limits
+    solver.setParam("timing/clocktype", CLOCKS[model.clock])
     if math.isfinite(seconds):
         solver.setParam("limits/time", seconds)
     if nodes is not None:
