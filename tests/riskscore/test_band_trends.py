@@ -12,6 +12,7 @@ from steadytree.riskscore.band_bins import ColumnBins
 from steadytree.riskscore.band_points import round_bands
 from steadytree.riskscore.band_trends import MOST_BANDS, Trends
 from steadytree.riskscore.banded import BandSettings, BinnedRows, grow_bands
+from steadytree.riskscore.risk_score import RiskScoreClassifier
 
 
 def rows_of(columns, y, sign=0):
@@ -169,3 +170,11 @@ def test_the_ridge_weighs_the_one_coefficient_of_a_trend():
     own = [points.points[0][np.argmax(found.band[0] == k)] for k in range(MOST_BANDS)]
     assert set(own) == set(by_band[0].tolist())
     assert points.spread == pytest.approx(np.var(own) + 2 * np.var(by_band[1]))
+
+
+def test_great_values_give_the_score_of_small_ones():
+    rng = np.random.default_rng(0)
+    x = rng.random((300, 1))
+    y = (rng.random(300) < x[:, 0]).astype(int)
+    small, great = (RiskScoreClassifier().fit(x * scale, y) for scale in (1.0, 2.0**1020))
+    np.testing.assert_array_equal(great.card_.points, small.card_.points)

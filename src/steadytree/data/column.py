@@ -77,8 +77,8 @@ class Column(ByKey):
             )
         if self.high / 2 - self.low / 2 > np.finfo(np.float64).max / 2:
             raise ValueError(
-                f"column {self.name!r} reaches from {self.low:.6g} to {self.high:.6g}, further "
-                "than numbers go (1.8e308): divide its values, or drop it."
+                f"column {self.name!r} reaches from {self.low:.6g} to {self.high:.6g}, too far "
+                "for any number (1.8e308): divide its values, or drop it."
             )
         if self.thresholds is not NO_THRESHOLDS:
             object.__setattr__(self, "thresholds", _check_thresholds(self.name, self.thresholds))

@@ -45,6 +45,8 @@ class Trends:
             band[v, own.size] = len(mass) if weight_of_bins[v, own.size] > 0 else 0
             ranks = np.cumsum(weight) - weight / 2
             for scale, each in enumerate((_middles(own.thresholds), ranks)):
+                # by a power of two, which changes no digit: squares of great values overflow
+                each = np.ldexp(each, -np.frexp(np.abs(each).max())[1])
                 means = np.bincount(found, weight * each) / mass
                 means -= mass @ means / mass.sum()
                 means /= np.sqrt(mass @ means**2 / mass.sum())
