@@ -163,7 +163,7 @@ def test_a_file_that_lacks_a_column_keeps_its_cells(tmp_path):
     space = FeatureSpace.declare(bounds={"age": (18, 99)}, categories={"kind": ["a", "NO ", "?"]})
     kinds = [Condition(1, "among", categories=(k,)) for k in (1, 2)]
     card = Scorecard(space, ["no", "yes"], kinds, [2, 1], -1, 1.0, 0.0)
-    (tmp_path / "rows.csv").write_text("kind\nNO \nNO\n?\na\n")
+    (tmp_path / "rows.csv").write_text("kind\nNO \nNO\n?\na\n", encoding="utf-8")
     assert card.score(read_data(tmp_path / "rows.csv")).tolist() == [1, -1, 0, -1]
 
 

@@ -378,8 +378,10 @@ def test_bad_parameters_are_one_clear_line(changes, message):
 @pytest.mark.parametrize("loss", ["majority", "logistic"])
 def test_a_column_too_wide_for_numbers_is_named(loss):
     y = np.arange(10) % 2
-    with pytest.raises(ValueError, match="column 'x0' ranges from"):
+    with pytest.raises(ValueError, match=r"column 'x0' reaches from .*, too far for any number"):
         quick(objective=loss).fit(np.where(y == 1, 1.7e308, -1.7e308)[:, None], y)
+    with pytest.raises(ValueError, match=r"column 'x0' ranges from .*, too far for noise"):
+        quick(objective=loss).fit(np.where(y == 1, 1.7e308, 0.0)[:, None], y)
 
 
 def test_an_almost_flat_curve_starts_near_the_points():

@@ -140,7 +140,18 @@ def stump_nodes(stump):
 
 
 def two_levels(
-    table, weight, near, sides, shares, levels, room, rounds, unit, budget, resume, tree
+    table,
+    weight,
+    near=None,
+    sides=None,
+    shares=None,
+    levels=None,
+    room=None,
+    rounds=None,
+    unit=None,
+    budget=None,
+    resume=None,
+    tree=None,
 ):
     """Value of the best tree of two levels for each root; what else is given does not count."""
     table = table._replace(weight=weight)
