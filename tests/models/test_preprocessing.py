@@ -79,6 +79,7 @@ def test_truth_values_as_categories_are_followed_with_missing_ones_too(encoder, 
     np.testing.assert_array_equal(tree.predict(table), model.predict(rows))
 
 
+@pytest.mark.interop
 def test_a_forest_behind_truth_values_with_missing_ones_is_certified():
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"f": rng.choice(np.array([True, False, np.nan], object), 60)})
