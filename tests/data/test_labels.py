@@ -247,3 +247,9 @@ def test_classes_and_indices_are_those_of_sorting(labels):
 def test_one_infinite_label_is_refused(infinite):
     with pytest.raises(ValueError, match=r"Input y contains infinity or a value too large"):
         check_labels(np.array([0.0, infinite, 1.0]), 3)
+
+
+def test_text_and_numbers_are_no_labels_together():
+    for mixed in (["a", 1], [2.5, "b", "b"]):
+        with pytest.raises(TypeError, match="y mixes text and numbers as labels"):
+            check_labels(np.array(mixed, dtype=object), len(mixed))

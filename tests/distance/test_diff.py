@@ -374,3 +374,12 @@ def test_what_was_not_decided_is_said(monkeypatch):
     assert found.alike is None
     assert "Not decided within the limit of work" in str(found)
     assert found.to_dict()["alike"] is None
+
+
+def test_bounds_are_those_of_the_one_tree_that_keeps_them():
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 3 == 0
+    kept = steadytree.StableTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    other = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X[3:17], y[3:17])
+    for pair in ((kept, other), (other, kept)):
+        found = diff(*pair)
+        assert found.distance == path_distance(*pair, space=kept.tree_.space).value

@@ -206,8 +206,13 @@ def test_noise_on_columns_that_the_model_does_not_use_is_told():
     assert found.unused == ("b",)
     assert "the model does not use 'b': noise there changes nothing" in str(found)
     assert found.to_dict()["unused"] == ["b"]
-    with pytest.raises(ValueError, match="radius names 'c', but the columns are 'a', 'b'"):
-        st.certify(model, X, [0, 0, 1, 1], Perturbation(radius={"c": 0.1}))
+    X["c"] = 1.0 - X["b"].eq(5.0)
+    X["b"] = 1.0 - X["c"]
+    group = Perturbation(radius={"a": 0.1, "b": 1.0, "c": 1.0}, one_hot=[["b", "c"]])
+    used = DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
+    assert st.certify(used, X, [0, 0, 1, 1], group).unused == ("b", "c")
+    with pytest.raises(ValueError, match="radius names 'd', but the columns are 'a', 'b', 'c'"):
+        st.certify(used, X, [0, 0, 1, 1], Perturbation(radius={"d": 0.1}))
 
 
 def test_one_hot_columns_that_are_not_declared_are_warned_of():

@@ -357,6 +357,10 @@ def test_a_procedure_is_refitted_as_a_whole():
         assert found.value > 0  # the components move with the rows
         again = average_sensitivity(procedure, X, y, 30, repeats=4, normalise=False, random_state=1)
         np.testing.assert_array_equal(found.distances, again.distances)
+    longer = make_pipeline("passthrough", *(step for _, step in pipeline.steps))
+    found = average_sensitivity(longer, X, y, 30, repeats=4, normalise=False, random_state=1)
+    expected = average_sensitivity(pipeline, X, y, 30, repeats=4, normalise=False, random_state=1)
+    np.testing.assert_array_equal(found.distances, expected.distances)
     weighted = average_sensitivity(pipeline, X, y, 30, 2, sample_weight=np.arange(1, 151))
     assert weighted.distances.shape == (1, 2)
     with pytest.raises(ValueError, match="change must be one of"):
