@@ -197,6 +197,31 @@ class Case:
         return values.astype(self.rng.choice([np.float32, np.float64]))
 
 
+def columns_of(case):
+    """What the splits of a case's columns are listed from."""
+    return (
+        case.full_counts().any(axis=1),
+        case.offsets,
+        np.array([len(c.categories) for c in case.columns]),
+        np.array([int(c.missing) for c in case.columns]),
+        np.concatenate([case.order_of(c) for c in case.columns]),
+        case.rng.random(len(case.columns)) < 0.5,
+    )
+
+
+def uneven_columns(rng):
+    """As `columns_of`, of columns of few and of many bins, in any order."""
+    n_bins = rng.permutation([2, 9, 40])  # with that of missing values
+    offsets = np.concatenate([[0], np.cumsum(n_bins)])
+    n_categories = np.where(rng.random(3) < 0.5, n_bins - 1, 0)
+    order = [
+        np.append(rng.permutation(n - 1) if own else np.arange(n - 1), n - 1)
+        for n, own in zip(n_bins, n_categories, strict=True)
+    ]
+    occupied, has_missing = rng.random(offsets[-1]) < 0.8, rng.integers(0, 2, 3)
+    return occupied, offsets, n_categories, has_missing, np.concatenate(order), rng.random(3) < 0.5
+
+
 def case_for(name, seed):
     case = Case(seed)
     if from_topics("CASES", name):
@@ -231,14 +256,7 @@ def case_for(name, seed):
             rng.integers(0, 200, case.offsets[-1]).astype(np.uint16),
             np.zeros(case.full.shape, np.uint8),
         ),
-        "list_splits": lambda: (
-            case.full_counts().any(axis=1),
-            case.offsets,
-            np.array([len(c.categories) for c in case.columns]),
-            np.array([int(c.missing) for c in case.columns]),
-            np.concatenate([case.order_of(c) for c in case.columns]),
-            rng.random(len(case.columns)) < 0.5,
-        ),
+        "list_splits": lambda: uneven_columns(rng) if seed % 2 else columns_of(case),
         "split_goes_left": lambda: (
             int(rng.integers(0, 4)),
             SplitTable.of(FeatureSpace((Column("a", "numeric", 0.0, 1.0, (), True, cuts),))).table,
