@@ -173,11 +173,9 @@ def test_small_ensembles_equal_enumeration(name):
 @pytest.mark.parametrize("block", range(20))
 @pytest.mark.parametrize("name", MODELS)
 def test_1_000_small_ensembles_equal_enumeration(name, block):
-    decided = 0.0  # of ten; few trees tie often, and a tie within the rounding decides nothing
     for seed in range(100 + 10 * block, 110 + 10 * block):
         *case, declared = numbers_case(np.random.default_rng(seed), name)
-        decided += check_against_points(*case, whole=declared).decided
-    assert decided > 8.0
+        assert check_against_points(*case, whole=declared).decided > 0.7
 
 
 def people(rng, n):
