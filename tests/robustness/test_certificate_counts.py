@@ -1,5 +1,7 @@
 """Numbers of certificates that are made by hand: counted row by row, and by linear programmes."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.robustness.certificate import STATUSES, Certificate, EnsembleCertificate
 from steadytree.robustness.certify import certificate_of, certify
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.verify import Finding
+from steadytree.robustness.verify import Finding, _without
 
 SPACE = FeatureSpace.declare({"a": (0, 9), "b": (0, 9)}, {"job": ["clerk", "miner"]})
 
@@ -202,3 +204,14 @@ def test_columns_look_like_one_hot_columns_from_twenty_rows_on(n_rows):
     up = Perturbation(radius=1.0, direction=dict.fromkeys(frame, "up"))
     notes = certificate_of(model, frame, frame["job_b"], up).notes
     assert any("look like" in note for note in notes) == (n_rows == 20)
+
+
+def test_masks_without_a_cell_hold_every_other_once():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        mask = [rng.random(size) < 0.7 for size in rng.integers(1, 5, rng.integers(1, 4))]
+        cells = list(itertools.product(*map(np.flatnonzero, mask)))
+        for cell in cells[:: max(len(cells) // 3, 1)]:
+            parts = _without(mask, list(cell))
+            held = [k for part in parts for k in itertools.product(*map(np.flatnonzero, part))]
+            assert sorted(held) == sorted(set(cells) - {cell})

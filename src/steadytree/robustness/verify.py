@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 Mask = list[NDArray[np.bool_]]  # for each column, the cells that a row may be in
 AT_ONCE = 100  # steps between two looks at the limits
 MEMORY = 2**29  # bytes of one search
+MOST_TIES = 100  # cells of a row in which the model itself is asked
 HALF_UNIT = 2.0**-31  # half of the least difference of scores without rounding
 INSIDE = 0.25  # less than half: cells are whole numbers, and splits lie halfway between them
 
@@ -336,9 +337,9 @@ def _attack(
     own, other = pair
     # on a tie the first class wins; where sums are rounded, a lead within the rounding may be one
     least = -tolerance - HALF_UNIT if other < own or tolerance else HALF_UNIT
-    home, waiting, decided = cells.own(x), [mask], True
+    home, waiting, decided, n_ties = cells.own(x), [mask], True, 0
     while waiting:
-        part = waiting.pop()
+        part, tie = waiting.pop(), None
         column = _undecided_column(cells, part)
         if column is not None:
             waiting += _parted(part, column, cells.size(column))
@@ -349,15 +350,18 @@ def _attack(
                 break
             chosen = verifier.chosen(part, box, home)
             if isinstance(chosen, int):
-                middle = np.flatnonzero(part[chosen])
+                middle, tie = np.flatnonzero(part[chosen]), None
                 waiting += _parted(part, chosen, int(middle[len(middle) // 2]))
                 break
             end = [x[j] if k == home[j] else cells.value(j, k, x[j]) for j, k in enumerate(chosen)]
             is_other, point = answer(np.array(end))
             if is_other:
                 return Finding(ATTACKED, point)
-            decided = False  # within the rounding; a clear lead elsewhere would still be an attack
-        decided = decided and status != UNDECIDED
+            tie = chosen  # within the rounding; a clear lead elsewhere would still be an attack
+        if tie is not None:  # the model has answered for this cell: what is left is the others
+            n_ties += 1
+            waiting += _without(part, tie) if n_ties <= MOST_TIES else []
+        decided = decided and status != UNDECIDED and n_ties <= MOST_TIES
     return Finding(CERTIFIED if decided else UNDECIDED)
 
 
@@ -378,3 +382,16 @@ def _parted(mask: Mask, column: int, first: int) -> list[Mask]:
         flags[own] = True
         parts.append([*mask[:column], flags, *mask[column + 1 :]])
     return [part for part in parts if part[column].any()]
+
+
+def _without(mask: Mask, cell: list[int]) -> list[Mask]:
+    """Masks of all that a mask holds but one cell, which has a position in each column."""
+    found, rest = [], mask
+    for column, position in enumerate(cell):
+        flags = rest[column]
+        at = np.arange(len(flags))
+        for own in (flags & (at < position), flags & (at > position)):
+            if own.any():
+                found.append([*rest[:column], own, *rest[column + 1 :]])
+        rest = [*rest[:column], flags & (at == position), *rest[column + 1 :]]
+    return found
