@@ -124,14 +124,14 @@ def random_rows(rng, columns, n):
 
 
 def random_walk(rng):
-    """Three questions, the second about categories, of a tree whose nodes are stored otherwise."""
+    """Three splits, the second about categories, of a tree whose nodes are stored otherwise."""
     missing_right, left = rng.integers(0, 2, 3), np.array([1, 3, 2, 3, 5, 5, 6])
-    asked = [missing_right[0] << 24, 2 | missing_right[1] << 24 | 1 << 25, 0, 0, 0, 0, 0]
-    asked[4] = 1 | missing_right[2] << 24
-    question = left.astype(np.uint64) << np.uint64(32) | np.array(asked, np.uint64)
+    parts = [missing_right[0] << 24, 2 | missing_right[1] << 24 | 1 << 25, 0, 0, 0, 0, 0]
+    parts[4] = 1 | missing_right[2] << 24
+    split = left.astype(np.uint64) << np.uint64(32) | np.array(parts, np.uint64)
     threshold = np.array([0.1, np.nan, np.inf, np.inf, 0.5, np.inf, np.inf])
     subset = rng.integers(0, 2, (7, 3)).astype(bool)
-    return Walk(threshold, question, np.array([0, 4, 1, 5, 6, 2, 3]), subset)
+    return Walk(threshold, split, np.array([0, 4, 1, 5, 6, 2, 3]), subset)
 
 
 CROWDED = [-1.0, -0.5, 0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 7.0, 1e9]

@@ -85,7 +85,7 @@ def test_right_children_follow_left_ones():
     tree = random_tree(8, False)
     walk = Walk.of(tree, SPACE.categorical)
     assert sorted(walk.number) == list(range(tree.n_nodes))
-    left = (walk.question >> np.uint64(32)).astype(int)
+    left = (walk.split >> np.uint64(32)).astype(int)
     inner = np.flatnonzero(left != np.arange(tree.n_nodes))
     np.testing.assert_array_equal(walk.number[left[inner]], tree.left[walk.number[inner]])
     np.testing.assert_array_equal(walk.number[left[inner] + 1], tree.right[walk.number[inner]])

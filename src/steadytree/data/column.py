@@ -342,8 +342,8 @@ def _count_missing(text: TextValues) -> Figures:
 
 def check_finite(bad: Iterable[str]) -> None:
     """Refuse columns that hold infinity, given by their names."""
-    for text in _infinity_text(list(bad)):
-        raise ValueError(text)
+    if faults := _infinity_text(list(bad)):
+        raise ValueError(faults[0])
 
 
 def _infinity_text(names: list[str]) -> list[str]:

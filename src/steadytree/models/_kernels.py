@@ -11,7 +11,7 @@ import numpy as np
 
 from steadytree._base.jit import kernel
 
-FEATURES = np.uint32(2**24 - 1)  # parts of a question; see `models.walk`
+FEATURES = np.uint32(2**24 - 1)  # parts of a split; see `models.walk`
 MISSING_BITS, BY_VALUE, LEFT_BITS = np.uint64(24), np.uint64(2**25), np.uint64(32)
 
 
@@ -22,10 +22,10 @@ def next_node(X, row, node, walk):
     Unsigned numbers all through, and no branch that depends on a number: several rows are on their
     way at once. Categories are indices; one outside the subset's width is unknown, and missing.
     """
-    question = walk.question[node]
-    x, left = np.float64(X[row, np.uint32(question) & FEATURES]), np.uint32(question >> LEFT_BITS)
-    missing_right = np.uint32(question >> MISSING_BITS) & np.uint32(1)
-    if question & BY_VALUE:
+    split = walk.split[node]
+    x, left = np.float64(X[row, np.uint32(split) & FEATURES]), np.uint32(split >> LEFT_BITS)
+    missing_right = np.uint32(split >> MISSING_BITS) & np.uint32(1)
+    if split & BY_VALUE:
         category = np.int64(x) if x == x else -1
         if category < 0 or category >= walk.subset.shape[1]:
             return left + missing_right

@@ -38,7 +38,7 @@ class Probe(NamedTuple):
             column: NDArray[Any] = np.full(len(values), usual, dtype=object)
             own = np.flatnonzero(raw == j)
             column[own] = [values[k] for k in own.tolist()]
-            # an encoder that learned truth values beside missing ones takes objects alone
+            # an encoder that learned bools beside missing values takes objects alone
             as_given = isinstance(usual, str | bool)
             columns.append(column if as_given else column.astype(np.float64))
         rows = as_rows(self.before.names, columns)
@@ -275,7 +275,7 @@ def _columns(
 
 
 def _category_text(value: Any) -> str:
-    """A category as a table has it, which reads truth values as 0 and 1."""
+    """A category as a table has it, which reads bools as 0 and 1."""
     return value_text(float(value) if isinstance(value, bool) else value)
 
 

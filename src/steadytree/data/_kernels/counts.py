@@ -247,8 +247,8 @@ def list_splits(occupied, full_offsets, n_categories, has_missing, order, groupe
     p, n_bins = len(n_categories), len(occupied)
     sizes, merged_bin = np.zeros((2, p), np.int64), np.zeros(n_bins, np.uint16)
     there = np.add.reduceat(occupied, full_offsets[:-1], dtype=np.int64)
-    questions = np.where(n_categories > 0, 2 * np.diff(full_offsets), there)
-    room = int(questions @ (1 + has_missing)) + p  # at least as many splits as there are
+    at_most = np.where(n_categories > 0, 2 * np.diff(full_offsets), there)
+    room = int(at_most @ (1 + has_missing)) + p  # at least as many splits as there are
     bins, ends = np.zeros(room, np.int32), np.zeros((2, room), np.uint16)
     splits = bins, ends, np.zeros((2, room), np.bool_)
     given = occupied, full_offsets, n_categories, has_missing, order, grouped
