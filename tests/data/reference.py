@@ -11,9 +11,9 @@ WORD = 2**64
 # ---- walk ----
 def find_leaves(X, walk, depth, leaves):
     def leaf_of(x, node=0):
-        asked = int(walk.question[node])
-        feature, missing_right, by_value = asked % 2**24, asked >> 24 & 1, asked >> 25 & 1
-        left, value = asked >> 32, float(x[feature])
+        split = int(walk.split[node])
+        feature, missing_right, by_value = split % 2**24, split >> 24 & 1, split >> 25 & 1
+        left, value = split >> 32, float(x[feature])
         if left == node:
             return walk.number[node]
         known = not math.isnan(value)
@@ -74,17 +74,17 @@ def list_splits(occupied, full_offsets, n_categories, has_missing, order, groupe
         kept = [bin_index for bin_index in ranked if there[bin_index]]
         if n:
             asked = [c for c in range(n if n > 2 else n - 1) if there[c]]
-            questions = [(kept.index(c), c, c, True) for c in asked]
+            listed_splits = [(kept.index(c), c, c, True) for c in asked]
             groups = range(2, len(kept) - 1) if grouped[j] else ()  # two and more on both sides
-            questions += [(k - 1, n + k - 2, n + k - 2, False) for k in groups]
+            listed_splits += [(k - 1, n + k - 2, n + k - 2, False) for k in groups]
             past = n + (n - 3 if grouped[j] and n > 3 else 0)
             presence = (-1, past, past)
         else:
             pairs = enumerate(itertools.pairwise(kept))
-            questions = [(k, low, high - 1, False) for k, (low, high) in pairs]
+            listed_splits = [(k, low, high - 1, False) for k, (low, high) in pairs]
             presence = (len(kept) - 1, len(there) - 1, len(there) - 1)
         sides = (False, True) if has_missing[j] else (False,)
-        listed = [(b, side, *rest) for b, *rest in questions for side in sides]
+        listed = [(b, side, *rest) for b, *rest in listed_splits for side in sides]
         if has_missing[j]:
             listed.append((presence[0], False, *presence[1:], False))
         splits += listed
